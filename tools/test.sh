@@ -1,0 +1,178 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# shellcheck disable=SC2317 # the rows are called by name
+# All checks. Installs what is missing, builds out of tree, runs; ends with one line per row.
+#
+#   tools/test.sh [ROW...]     all rows, or the named ones, in the order given
+#
+#   plain     warnings are errors, internal checks on: all tests
+#   asan      AddressSanitizer and UndefinedBehaviorSanitizer: all tests
+#   tsan      ThreadSanitizer: all tests
+#   spec      the table case -> rules -> test that ran, from the results of `plain`
+#   coverage  branch coverage of the core's folders
+#   checks    ordering comments, headers, layers, sizes
+#
+#   TN_BUILD_DIR           where to build (default: build/test)
+#   TN_JOBS                compile and test jobs (default: all processors)
+#   TN_PROPERTY_SEQUENCES  length of the property tests, in every row
+#   TN_COVERAGE_MIN        per cent (default: 90)
+#   TN_FAIL_ON_SKIP        1: a row that cannot run on this machine fails
+set -eu
+unset CDPATH
+root=$(cd "$(dirname "$0")/.." && pwd)
+base=${TN_BUILD_DIR:-$root/build/test}
+jobs=${TN_JOBS:-$(nproc 2>/dev/null || echo 2)}
+sequences=${TN_PROPERTY_SEQUENCES:-}
+sequences_plain=20000
+sequences_slow=2000 # under sanitizers and without optimisation
+coverage_min=${TN_COVERAGE_MIN:-90}
+coverage_folders="transition placement lifetime"
+coverage_labels="unit|spec|fault|property"
+
+usage() {
+    sed -n '4,21s/^# \{0,1\}//p' "$0"
+    exit "$1"
+}
+
+# build ROW OPTION...: configure (again only when the options changed) and build, quietly.
+build() {
+    dir=$base/$1
+    shift
+    mkdir -p "$dir"
+    rm -f "$dir/ctest.log"
+    if [ ! -f "$dir/Makefile" ] || [ "$(cat "$dir/options" 2>/dev/null)" != "$*" ]; then
+        cmake -S "$root" -B "$dir" -G "Unix Makefiles" -DTN_BUILD_TESTS=ON "$@" \
+            >"$dir/configure.log" 2>&1 || {
+            cat "$dir/configure.log"
+            return 1
+        }
+        echo "$*" >"$dir/options"
+    fi
+    cmake --build "$dir" --parallel "$jobs" >"$dir/build.log" 2>&1 || {
+        grep -v '^\[ *[0-9]*%\] ' "$dir/build.log"
+        return 1
+    }
+    grep 'warning:' "$dir/build.log" || :
+}
+
+# tests ROW SEQUENCES ARGUMENT...: run ctest there, keep its closing lines for the end.
+tests() {
+    dir=$base/$1
+    length=$2
+    shift 2
+    rm -rf "$dir/results"
+    mkdir -p "$dir/results"
+    {
+        TN_RESULTS_DIR=$dir/results TN_PROPERTY_SEQUENCES=$length \
+            ctest --test-dir "$dir" --output-on-failure --no-tests=error -j "$jobs" "$@" 2>&1 ||
+            echo $? >"$dir/ctest.rc"
+    } | tee "$dir/ctest.log"
+    if [ -f "$dir/ctest.rc" ]; then
+        rm -f "$dir/ctest.rc"
+        return 1
+    fi
+}
+
+row_plain() {
+    build plain -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTN_WERROR=ON -DTN_CHECKS=ON &&
+        tests plain "${sequences:-$sequences_plain}"
+}
+
+row_asan() {
+    if [ ! -r /proc/self/task ]; then
+        echo "asan: AddressSanitizer needs /proc, which is not mounted here: mount -t proc proc /proc"
+        return 77
+    fi
+    build asan -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTN_CHECKS=ON -DTN_SANITIZE=address+undefined &&
+        tests asan "${sequences:-$sequences_slow}"
+}
+
+row_tsan() {
+    build tsan -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTN_CHECKS=ON -DTN_SANITIZE=thread &&
+        tests tsan "${sequences:-$sequences_slow}"
+}
+
+row_spec() {
+    if [ ! -f "$base/plain/ctest.log" ]; then
+        case " $rows " in
+        *" plain "*) # and it did not get as far as running
+            echo "spec: there are no results of the row plain"
+            return 1
+            ;;
+        esac
+        row_plain || return 1
+    fi
+    python3 "$root/tools/spec_table.py" "$base/plain/results"
+}
+
+# Checks off: an internal check has a branch that no test can take.
+row_coverage() {
+    build coverage -DCMAKE_BUILD_TYPE=None -DCMAKE_C_FLAGS="-O0 -g" -DTN_CHECKS=OFF \
+        -DTN_COVERAGE=ON -DTN_BUILD_TOOL=OFF || return 1
+    find "$base/coverage" -name '*.gcda' -exec rm -f {} +
+    tests coverage "${sequences:-$sequences_slow}" -L "^($coverage_labels)\$" || return 1
+    # shellcheck disable=SC2086 # a list
+    python3 "$root/tools/coverage" "$base/coverage" --min "$coverage_min" $coverage_folders
+}
+
+row_checks() {
+    good=0
+    python3 "$root/tools/check_ordering.py" || good=1
+    python3 "$root/tools/check_headers.py" || good=1
+    return "$good"
+}
+
+case ${1:-} in
+-h | --help) usage 0 ;;
+esac
+[ $# -gt 0 ] || set -- plain asan tsan spec coverage checks
+for row in "$@"; do
+    case $row in
+    plain | asan | tsan | spec | coverage | checks) ;;
+    *)
+        echo "test: no such row: $row" >&2
+        usage 2 >&2
+        ;;
+    esac
+done
+
+rows=$*
+
+sh "$root/tools/setup.sh" test
+mkdir -p "$base"
+export PYTHONDONTWRITEBYTECODE=1
+summary=
+failed=0
+start=$(date +%s)
+for row in "$@"; do
+    echo
+    echo "== $row"
+    began=$(date +%s)
+    rc=0
+    "row_$row" || rc=$?
+    if [ $rc = 0 ]; then
+        result=ok
+    elif [ $rc = 77 ] && [ "${TN_FAIL_ON_SKIP:-0}" != 1 ]; then
+        result=SKIPPED
+    else
+        result=FAILED
+        failed=1
+    fi
+    summary="$summary
+$(printf '%-9s %-7s %4d s' "$row" $result $(($(date +%s) - began)))"
+done
+
+# CTest's own closing lines once more, so that the end of a long log says it all.
+for row in "$@"; do
+    case $row in
+    plain | asan | tsan | coverage)
+        echo
+        echo "== $row, CTest's result:"
+        sed -n '/tests passed/p; /^The following tests/,/^$/p; /^Total Test time/p' \
+            "$base/$row/ctest.log" 2>/dev/null || echo "did not run"
+        ;;
+    esac
+done
+echo
+echo "== summary ($(($(date +%s) - start)) s in all)$summary"
+exit $failed
