@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Drivers: the memory, streams and events of one machine, as a table of pointers.
+ *
+ * The simulator (sim.h) and CUDA are built in; a program may bring its own. A manager calls a driver from
+ * many threads at once and never under one of its locks. A call made by the driver into Tenure is an error.
+ */
+#ifndef TENURE_DRIVER_H
+#define TENURE_DRIVER_H
+
+#include <tenure/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Version of the table below. */
+#define TN_DRIVER_ABI 1u
+
+/** An event of a driver, opaque to Tenure: a CUevent or cudaEvent_t passes as it is. */
+typedef struct CUevent_st *tn_event;
+
+/** What a stream is. */
+typedef struct tn_stream_info {
+    uint32_t device;
+    uint32_t capturing; /**< 1: in stream capture; such a stream is refused */
+    uint64_t context;   /**< events are made for, and recorded on streams of, one context; never 0 */
+} tn_stream_info;
+
+/** Figures of one device. */
+typedef struct tn_device_memory {
+    uint64_t total_bytes;
+    uint64_t free_bytes;
+    uint64_t pool_used_bytes; /**< in use in the stream-ordered pool */
+    uint64_t pool_held_bytes; /**< held by it */
+} tn_device_memory;
+
+/** Capability bits of a driver. */
+enum tn_driver_capability {
+    TN_DRIVER_HOST_ADDRESSABLE = 1u, /**< device pointers can be read and written by the host (the simulator) */
+    TN_DRIVER_NO_PINNED = 2u         /**< cannot pin host memory */
+};
+
+/**
+ * The table. Statuses: TN_OK or TN_ERR_DRIVER, TN_ERR_HOST_MEMORY, TN_ERR_DEVICE_MEMORY, TN_ERR_DEVICE_LOST,
+ * TN_ERR_UNSUPPORTED; TN_ERR_KIND where a stream is none, and TN_ERR_CLOSED where the driver has shut down or the
+ * context is destroyed ("already gone": frees count as done, events as complete; D7). After a failure
+ * `last_code` gives the native code of this thread's last failing call.
+ *
+ * Entries marked optional may be NULL. `self` is what tn_driver_create() was given.
+ */
+typedef struct tn_driver_ops {
+    uint32_t size; /**< sizeof(tn_driver_ops) */
+    uint32_t abi;  /**< TN_DRIVER_ABI */
+    const char *name;
+
+    /** Number of visible devices; 0 where there is none. */
+    tn_status (*device_count)(void *self, uint32_t *out);
+    /** enum tn_driver_capability; optional. */
+    uint32_t (*capabilities)(void *self);
+    /** Native code of this thread's last failing call; optional. */
+    int64_t (*last_code)(void *self);
+
+    /** Device memory, usable at once by every stream of the device. */
+    tn_status (*device_alloc)(void *self, uint32_t device, uint64_t bytes, void **out);
+    /** Nobody uses it any longer, no queued work either. */
+    tn_status (*device_free)(void *self, uint32_t device, void *pointer, uint64_t bytes);
+    /** Page-locked host memory; TN_ERR_UNSUPPORTED if it cannot be had. */
+    tn_status (*pinned_alloc)(void *self, size_t bytes, void **out);
+    tn_status (*pinned_free)(void *self, void *pointer, size_t bytes);
+
+    tn_status (*stream_create)(void *self, uint32_t device, tn_stream *out);
+    tn_status (*stream_destroy)(void *self, tn_stream stream);
+    /** What a stream is; TN_ERR_KIND if it is none. */
+    tn_status (*stream_info)(void *self, tn_stream stream, tn_stream_info *out);
+    tn_status (*stream_synchronize)(void *self, tn_stream stream);
+    /** Make later work of `stream` wait for an event. */
+    tn_status (*stream_wait)(void *self, tn_stream stream, tn_event event);
+
+    /** An event without timing, in one context of a device. */
+    tn_status (*event_create)(void *self, uint32_t device, uint64_t context, tn_event *out);
+    tn_status (*event_destroy)(void *self, tn_event event);
+    tn_status (*event_record)(void *self, tn_event event, tn_stream stream);
+    /** `*out_done` 1: complete, or never recorded. Not-ready is no error. */
+    tn_status (*event_query)(void *self, tn_event event, uint32_t *out_done);
+    tn_status (*event_synchronize)(void *self, tn_event event);
+
+    /**
+     * Copy. At least one end is a CUDA location, or both are host memory. `stream` NULL: synchronous. Otherwise the
+     * copy is queued; the source is read when it executes.
+     */
+    tn_status (*copy)(void *self, void *destination, tn_location destination_at, const void *source,
+                      tn_location source_at, uint64_t bytes, tn_stream stream);
+    tn_status (*device_synchronize)(void *self, uint32_t device);
+    /** Run a function on the host when the stream gets there; it must not call the driver. Optional. */
+    tn_status (*host_function)(void *self, tn_stream stream, void (*function)(void *context), void *context);
+    /** Figures; optional. */
+    tn_status (*device_memory)(void *self, uint32_t device, tn_device_memory *out);
+    /** Where a pointer is; *out kind none if unknown. Optional; verifies pinned allocations (M31). */
+    tn_status (*pointer_location)(void *self, const void *pointer, tn_location *out);
+} tn_driver_ops;
+
+/**
+ * Make a driver from a table.
+ *
+ * @param ops           must outlive the driver.
+ * @param self          passed to every entry.
+ * @param[out] out      owned; end with tn_driver_destroy().
+ * @return TN_OK; TN_ERR_KIND NULL, wrong size, or a required entry is NULL; TN_ERR_UNSUPPORTED another abi; TN_ERR_HOST_MEMORY.
+ *
+ * Threads:  any.
+ * Blocks:   never.
+ */
+TN_NODISCARD TN_API tn_status tn_driver_create(const tn_driver_ops *ops, void *self, tn_driver **out);
+
+/** Free a driver; no manager, buffer or payload uses it any longer. NULL is ignored. Threads: one at a time. Blocks: never. */
+TN_API void tn_driver_destroy(tn_driver *driver);
+
+/** The driver's name; "none" for NULL. Threads: any. Blocks: never. */
+TN_API const char *tn_driver_name(const tn_driver *driver);
+
+/** The driver's table; NULL for NULL. Threads: any. Blocks: never. */
+TN_API const tn_driver_ops *tn_driver_table(const tn_driver *driver);
+
+/** The `self` to pass to the table's entries; NULL for NULL. Threads: any. Blocks: never. */
+TN_API void *tn_driver_self(const tn_driver *driver);
+
+/**
+ * Open the CUDA driver of this machine, at run time.
+ *
+ * @param[out] out      owned; end with tn_driver_destroy().
+ * @return TN_OK; TN_ERR_KIND; TN_ERR_UNSUPPORTED there is none, or this build has no CUDA backend (tn_driver_why() tells which);
+ *         TN_ERR_HOST_MEMORY. May be tried again.
+ *
+ * Threads:  any.
+ * Blocks:   while the driver is loaded.
+ */
+TN_NODISCARD TN_API tn_status tn_driver_open_cuda(tn_driver **out);
+
+/** Why the last tn_driver_open_cuda() of this process failed; empty if it did not. Static text. Threads: any. Blocks: never. */
+TN_API const char *tn_driver_why(void);
+
+/**
+ * Allocate memory at a location: pageable host memory, pinned memory, or device memory.
+ *
+ * @param driver        NULL: pageable only.
+ * @param bytes         0 gives NULL.
+ * @param[out] out      owned; end with tn_memory_free() with the same driver, location and bytes.
+ * @return TN_OK; TN_ERR_KIND; TN_ERR_VALUE location; TN_ERR_PAYLOAD pinned memory cannot be had, or is not really pinned (M31);
+ *         TN_ERR_HOST_MEMORY; TN_ERR_DEVICE_MEMORY; TN_ERR_DRIVER.
+ *
+ * Threads:  any.
+ * Blocks:   as the driver does.
+ * Source:   M31.
+ */
+TN_NODISCARD TN_API tn_status tn_memory_alloc(tn_driver *driver, tn_location at, uint64_t bytes, void **out);
+
+/**
+ * Free memory of tn_memory_alloc(); NULL is ignored.
+ *
+ * @return TN_OK, also if the driver has shut down (D7); TN_ERR_KIND; what the driver reports.
+ *
+ * Threads:  any.
+ * Blocks:   as the driver does.
+ */
+TN_API tn_status tn_memory_free(tn_driver *driver, tn_location at, void *pointer, uint64_t bytes);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The only file that includes liburcu. Its read side is compiled in (_LGPL_SOURCE: functions of a few lines, which the licence
+ * allows), the rest is linked dynamically.
+ *
+ * TSan does not see the library's own synchronisation, so grace periods are annotated: the end of each section releases, the end of a
+ * grace period acquires. Publishing and reading pointers uses our own C11 atomics and needs no help.
+ */
+#define _LGPL_SOURCE
+#include <errno.h>
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <pthread.h>
+
+#define RCU_MEMB
+#include <urcu.h>
+
+#include "base/lockrank.h"
+#include "base/rcu.h"
+
+#if TN__TSAN
+void __tsan_acquire(void *address);
+void __tsan_release(void *address);
+static char grace_edge;
+#define EDGE_RELEASE() __tsan_release(&grace_edge)
+#define EDGE_ACQUIRE() __tsan_acquire(&grace_edge)
+#else
+#define EDGE_RELEASE() ((void)0)
+#define EDGE_ACQUIRE() ((void)0)
+#endif
+
+void tn__rcu_thread_ready(tn__thread *thread)
+{
+    if (thread->rcu_ready)
+        return;
+    if (!URCU_TLS(rcu_reader).registered) {
+        rcu_register_thread();
+        thread->rcu_registered = true;
+    }
+    thread->rcu_ready = true;
+}
+
+void tn__rcu_thread_exit(tn__thread *thread)
+{
+    if (thread->rcu_registered && URCU_TLS(rcu_reader).registered)
+        rcu_unregister_thread();
+    thread->rcu_registered = false;
+    thread->rcu_ready = false;
+}
+
+void tn__rcu_lock(void)
+{
+    rcu_read_lock();
+}
+
+void tn__rcu_unlock(void)
+{
+    EDGE_RELEASE();
+    rcu_read_unlock();
+}
+
+bool tn__rcu_in_section(void)
+{
+    return URCU_TLS(rcu_reader).registered && rcu_read_ongoing();
+}
+
+tn_status tn__rcu_synchronize(void)
+{
+    if (tn__rcu_in_section())
+        return tn__fail(TN_ERR_REENTRANCY, "called inside an RCU read section");
+    tn__assert_may_wait("grace period");
+    TN__AT(TN__POINT_GRACE, NULL);
+    synchronize_rcu();
+    EDGE_ACQUIRE();
+    return TN_OK;
+}
+
+/* ---- Fences -------------------------------------------------------------------------------------------- */
+
+/* Written once, before the first reader can exist (creation of the first manager); relaxed. */
+_Atomic int tn__fence_asymmetric;
+static pthread_once_t fence_once = PTHREAD_ONCE_INIT;
+static _Atomic uint64_t fence_faults;
+
+static void fence_choose(void)
+{
+#ifndef TN_NO_MEMBARRIER
+    long query = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
+    if (query < 0 || !(query & MEMBARRIER_CMD_PRIVATE_EXPEDITED))
+        return;
+    if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0)
+        tn__store_rlx(&tn__fence_asymmetric, 1);
+#endif
+}
+
+void tn__fence_ready(void)
+{
+    pthread_once(&fence_once, fence_choose);
+}
+
+void tn__fault_fence(uint64_t count)
+{
+    tn__store_rlx(&fence_faults, count);
+}
+
+tn_status tn__heavy_fence(void)
+{
+    if (tn__unlikely(tn__load_rlx(&fence_faults) != 0)) {
+        tn__sub_rlx(&fence_faults, 1);
+        tn_error *e = tn__error(TN_ERR_SYSTEM, "membarrier failed (by a test)");
+        e->native_code = EPERM;
+        return TN_ERR_SYSTEM;
+    }
+    if (!tn__load_rlx(&tn__fence_asymmetric)) {
+        tn__fence_sc(); /* seq_cst: both sides store, then load the other's variable; acquire/release cannot order that */
+        return TN_OK;
+    }
+    if (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0)
+        return TN_OK;
+    tn_error *e = tn__error(TN_ERR_SYSTEM, "membarrier failed");
+    e->native_code = errno;
+    return TN_ERR_SYSTEM;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "base/base_internal.h"
+
+static size_t size_member(const void *object)
+{
+    size_t size;
+    memcpy(&size, object, sizeof size);
+    return size;
+}
+
+tn_status tn__struct_in(void *to, size_t ours, size_t least, const void *from, const char *name)
+{
+    if (!from)
+        return tn__fail(TN_ERR_KIND, "%s is NULL", name);
+    size_t theirs = size_member(from);
+    if (theirs < least)
+        return tn__fail(TN_ERR_KIND, "%s has the wrong size %zu", name, theirs);
+    const unsigned char *bytes = from;
+    for (size_t i = ours; i < theirs && theirs <= 65536; i++)
+        if (bytes[i])
+            return tn__fail(TN_ERR_KIND, "%s is of a newer interface (size %zu)", name, theirs);
+    if (theirs > 65536)
+        return tn__fail(TN_ERR_KIND, "%s has the wrong size %zu", name, theirs);
+    memset(to, 0, ours);
+    memcpy(to, from, theirs < ours ? theirs : ours);
+    memcpy(to, &ours, sizeof ours);
+    return TN_OK;
+}
+
+tn_status tn__struct_check_out(const void *out, size_t least, const char *name)
+{
+    if (!out)
+        return tn__fail(TN_ERR_KIND, "%s is NULL", name);
+    if (size_member(out) < least || size_member(out) > 65536)
+        return tn__fail(TN_ERR_KIND, "%s has the wrong size %zu", name, size_member(out));
+    return TN_OK;
+}
+
+void tn__struct_out(void *out, const void *from, size_t ours)
+{
+    size_t theirs = size_member(out);
+    memcpy(out, from, theirs < ours ? theirs : ours);
+    if (theirs > ours)
+        memset((unsigned char *)out + ours, 0, theirs - ours);
+    memcpy(out, &theirs, sizeof theirs);
+}
