@@ -21,12 +21,15 @@
  *
  * Clock: with `virtual`, time stands still but for tn_sim_advance() and for calls that wait (they move the clock to
  * the moment they wait for, see tn_sim_set_waits()); operations complete in order of time, then of stream creation. With
- * `threads`, each stream runs on its own thread in real time.
+ * `threads`, each stream runs on its own thread in real time. What is due at once, such as an event on an idle stream, completes
+ * at once; but host functions run only where time moves: in tn_sim_advance(), tn_sim_run(), and calls that wait.
  *
  * Memory is real host memory, so device pointers can be read and written by the host (TN_DRIVER_HOST_ADDRESSABLE). Freed memory is
  * filled with 0xDB; every range has a generation, and a queued operation that executes on a range whose generation changed
- * since it was queued is a violation. Copies read their source when they execute. Destroyed streams finish their work; their
- * handles, and those of events, are used again for new ones.
+ * since it was queued is a violation. Copies read their source when they execute: the first half at their start, the second at their
+ * end, so that a source that changes meanwhile shows. A pinned free waits for everything queued. Destroyed streams finish their
+ * work; their handles, and those of events, are used again for new ones. TN_STREAM_LEGACY is a stream of device 0 that waits for no
+ * other. Work that is queued when the driver shuts down or the context is destroyed does nothing.
  *
  * Every function may be called from any thread, but not from a host function of a stream, unless it says so.
  */
@@ -71,7 +74,7 @@ TN_API tn_driver *tn_sim_driver(tn_sim *sim);
 TN_API uint64_t tn_sim_now_ns(tn_sim *sim);
 
 /**
- * Let virtual time pass, completing whatever is due. TN_ERR_MISUSE with a `threads` clock.
+ * Let virtual time pass, completing whatever is due. TN_ERR_MISUSE with a `threads` clock; TN_ERR_REENTRANCY from a host function.
  *
  * Threads:  any.
  * Blocks:   for host functions that are due.
@@ -79,7 +82,7 @@ TN_API uint64_t tn_sim_now_ns(tn_sim *sim);
 TN_NODISCARD TN_API tn_status tn_sim_advance(tn_sim *sim, uint64_t ns);
 
 /**
- * Let virtual time pass until nothing is queued. TN_ERR_MISUSE with a `threads` clock.
+ * Let virtual time pass until nothing is queued. TN_ERR_MISUSE with a `threads` clock; TN_ERR_REENTRANCY from a host function.
  *
  * Threads:  any.
  * Blocks:   for host functions.
@@ -170,7 +173,7 @@ typedef struct tn_sim_fault {
     uint32_t status;     /**< returned tn_status; TN_OK: the call succeeds after the stall */
     uint32_t reserved0;  /**< always 0 */
     int64_t native_code; /**< for last_code */
-    uint64_t stall_ns;   /**< passes before the call goes on (virtual or real) */
+    uint64_t stall_ns;   /**< passes before the call goes on (virtual or real); UINT64_MAX: until tn_sim_fault_clear() */
 } tn_sim_fault;
 
 #define TN_SIM_FAULT_INIT {sizeof(tn_sim_fault), 0, TN_SIM_ANY_DEVICE, 1, 1, 0, 0, 0, 0}
@@ -209,7 +212,7 @@ enum tn_sim_host_calls {
 /** Choose that; TN_ERR_KIND out of range. Threads: any. Blocks: never. */
 TN_NODISCARD TN_API tn_status tn_sim_set_host_calls(tn_sim *sim, uint32_t mode);
 
-/** Called after each executed copy, on the thread that executes it; for tests that damage copies. NULL: none. Threads: any. Blocks: never. */
+/** Called after each executed copy, on the thread that executes it, as a host function is; for tests that damage copies. NULL: none. Threads: any. Blocks: never. */
 TN_API void tn_sim_on_copy(tn_sim *sim, void (*function)(void *context, void *destination, uint64_t bytes),
                            void *context);
 
@@ -249,7 +252,8 @@ TN_API uint64_t tn_sim_live_events(tn_sim *sim);
 /** Live streams made by the driver's users; those of tn_sim_stream_create() do not count. Threads: any. Blocks: never. */
 TN_API uint64_t tn_sim_live_streams(tn_sim *sim);
 
-/** Shadow violations so far: use after free or reuse by queued work, calls naming destroyed streams, records across contexts. Threads: any. Blocks: never. */
+/** Shadow violations so far: use after free or reuse by queued work, calls naming destroyed streams or events, records
+ * across contexts, frees of what is free or of another size. Threads: any. Blocks: never. */
 TN_API uint64_t tn_sim_violations(tn_sim *sim);
 
 /** The first violation in words; empty if there is none. Pinned by the machine. Threads: any. Blocks: never. */

@@ -6,7 +6,11 @@
  * TSan does not see the library's own synchronisation, so grace periods are annotated: the end of each section releases, the end of a
  * grace period acquires. Publishing and reading pointers uses our own C11 atomics and needs no help.
  */
+#include "base/base_internal.h"
+
+#if !TN__TSAN /* TSan takes the plain futex word of the compiled-in read side for a race: call the library instead */
 #define _LGPL_SOURCE
+#endif
 #include <errno.h>
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
@@ -15,6 +19,9 @@
 
 #define RCU_MEMB
 #include <urcu.h>
+#if TN__TSAN
+#include <urcu/static/urcu-memb.h>
+#endif
 
 #include "base/lockrank.h"
 #include "base/rcu.h"

@@ -67,6 +67,7 @@ typedef struct tn__value {
     uint8_t replicable;
     uint8_t discarded;
     uint16_t mat_count;
+    uint8_t reconstructible; /* of its spec, also once discarded (M10) */
     tn__mat *mats[]; /* installation order */
 } tn__value;
 
@@ -101,6 +102,7 @@ typedef struct tn_version {
     uint64_t issued;         /* highest index issued; an absent index up to it is a forgotten discarded value (D12) */
     uint64_t value_count;    /* visible values, discarded ones included */
     _Atomic uint64_t refs;   /* 1 while current, plus one per snapshot; 0: nobody may take one any longer */
+    tn__node *kept;          /* replaced nodes that this pinned version still has; collector only */
 } tn_version;
 
 /* Lookups, in any version the caller may read. NULL: absent. */
@@ -161,9 +163,12 @@ typedef struct tn__store {
     uint64_t manager;               /* id; const */
     uint64_t keep_discarded;        /* const */
     _Atomic uint64_t refs;          /* the manager and each snapshot */
+    _Atomic uint64_t garbage;       /* 1: something was published, or the last pin of an old version given back, since the
+                                       last collect began. Tag version-garbage; tn__store_has_garbage() reads it relaxed */
     /* under lock: */
     tn_version *oldest, *newest;    /* all versions whose memory exists */
-    tn__node *retired;              /* replaced nodes that are not freed yet */
+    tn__node *retired;              /* nodes replaced since the last collect, youngest first */
+    bool collecting;                /* one collector at a time; others do nothing */
     uint64_t *discarded;            /* ring of visible discarded indices, oldest first */
     uint64_t discarded_first, discarded_count, discarded_room;
     /* figures, under lock */
@@ -178,6 +183,10 @@ void tn__store_release(tn__store *s);
 
 tn__ledger *tn__store_ledger(tn__store *s, tn_location at);
 
+/* TN_ERR_BUDGET with the numbers of now (M50); this thread is ready for sections. `budget_bytes` is TN__UNLIMITED where only the sum
+ * would overflow. */
+TN__COLD tn_status tn__store_refuse(tn__store *s, tn_location at, uint64_t bytes);
+
 /* The current version; in an RCU section. */
 static inline const tn_version *tn__store_current(tn__store *s)
 {
@@ -186,15 +195,16 @@ static inline const tn_version *tn__store_current(tn__store *s)
     return tn__load_acq(&s->current);
 }
 
-/* Take a counted reference on the current version and on the store: increment-if-not-zero inside a section, else reload (F-H03). */
+/* Take a counted reference on the current version and on the store: increment-if-not-zero inside a section, else reload (F-H03).
+ * NULL: the thread's own block cannot be made (its first call, no memory). */
 const tn_version *tn__store_pin(tn__store *s);
 /* Give both back. No lock. */
 void tn__store_unpin(tn__store *s, const tn_version *v);
 
 /* Free what nobody can see: takes the retired list, waits for one grace period if there is anything, then looks at the pinned versions.
- * Adds to *freed. No lock may be held. TN_ERR_REENTRANCY inside an RCU section. */
+ * While another thread collects it does nothing. Adds nodes and versions to *freed. No lock may be held. TN_ERR_REENTRANCY inside an RCU section. */
 TN_NODISCARD tn_status tn__store_collect(tn__store *s, uint64_t *freed);
-/* Whether there is anything to collect; racy. */
+/* Whether anything was replaced or unpinned since the last collect began; racy. What a pin keeps alive does not count. */
 bool tn__store_has_garbage(tn__store *s);
 
 /* ---- The builder: the next version, privately ---------------------------------------------------------------- */
@@ -209,10 +219,11 @@ typedef struct tn__build {
     tn__node *fresh;     /* nodes made by this build */
     tn__node *stale;     /* nodes of the current version that it replaces */
     uint64_t counted;    /* increments of M118 so far */
-    uint64_t discarded;  /* index discarded by this build, 0: none */
+    uint64_t discarded;  /* index discarded by this build, 0: none; at most one */
 } tn__build;
 
 TN_NODISCARD tn_status tn__build_begin(tn__store *s, tn__build *b);
+/* Frees all that the build made, but no materialization: those it installed are the caller's again. */
 void tn__build_abort(tn__build *b);
 /* The next version gets number current + counted (at least + 1), is published by one store-release, and the replaced nodes are retired. */
 void tn__store_publish(tn__build *b);
@@ -234,7 +245,8 @@ TN_NODISCARD tn_status tn__build_remove(tn__build *b, tn__mat *mat);
 /* Mark the value discarded: no source, no materializations (remove them first) (counts 1). Forgets the oldest discarded value if more
  * than keep_discarded are visible. */
 TN_NODISCARD tn_status tn__build_discard(tn__build *b, uint64_t index);
-/* Close: drop all values, keep the table with used 0 and no residents (counts 1). Calls `each` on every materialization first. */
+/* Close: drop all values, keep the table with used 0 and no residents (counts 1). Calls `each` (or NULL) on every materialization once
+ * nothing can fail any more. Sources are the caller's: walk the values first. */
 TN_NODISCARD tn_status tn__build_clear(tn__build *b, void (*each)(void *context, tn__mat *mat), void *context);
 /* Count events that happen with this publish but are not built (close, ...). */
 static inline void tn__build_count(tn__build *b, uint64_t events)

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The manager word: callback guard, close, forced close. Close is a plan on this word, decided like a removal: readers load it last and abort a
+ * close that is being tried. Who must wait for everybody waits for a grace period, for RELEASING words to go, and for another grace period (a
+ * release has two sections).
+ */
+#include "lifetime/lifetime_priv.h"
+
+static void set_word(tn__life *life, uintptr_t word)
+{
+    /* [manager-word] release. Pairs: acquire wherever it is loaded. Orders: what the writer did before -> the word.
+     * Without: an operation after a guard, or a reader that meets a closing plan, reads older memory. */
+    tn__store_rel(life->word, word);
+}
+
+static tn_status wait_for_everybody(tn__life *life)
+{
+    tn_status status = tn__rcu_synchronize();
+    if (status != TN_OK)
+        return status;
+    tn__scan_wait_releasing(life);
+    return tn__rcu_synchronize();
+}
+
+/* ---- Guard -------------------------------------------------------------------------------------------------- */
+
+void tn__life_guard_raise(tn__life *life)
+{
+    set_word(life, TN__MANAGER_GUARDED);
+}
+
+tn_status tn__life_guard_wait(tn__life *life)
+{
+    return wait_for_everybody(life);
+}
+
+void tn__life_guard_lower(tn__life *life)
+{
+    set_word(life, TN__MANAGER_OPEN);
+}
+
+/* ---- Close ---------------------------------------------------------------------------------------------------- */
+
+static tn_status still_open(tn__life *life, const tn__totals *t)
+{
+    tn_error *e = tn__error(TN_ERR_IN_USE, "%llu active leases, %llu pending leases, %llu holds, %llu reservations",
+                            (unsigned long long)t->active_leases, (unsigned long long)t->pending_leases,
+                            (unsigned long long)t->holds, (unsigned long long)t->reservations);
+    e->manager = life->manager;
+    e->active_lease_count = t->active_leases;
+    e->pending_lease_count = t->pending_leases;
+    e->hold_count = t->holds;
+    e->reservation_count = t->reservations;
+    return TN_ERR_IN_USE;
+}
+
+static bool any(const tn__totals *t)
+{
+    return (t->active_leases | t->pending_leases | t->holds | t->reservations) != 0;
+}
+
+/* One attempt: TN_OK with *closed, or without: try anew. */
+static tn_status attempt(tn__life *life, bool *closed)
+{
+    tn__removal *closing = tn__removal_new(NULL, 0);
+    if (!closing)
+        return tn__no_memory();
+    set_word(life, (uintptr_t)closing);
+    tn_status status = tn__heavy_fence(); /* [fence] manager word stored -> records loaded */
+    int settled = 0;
+    if (status == TN_OK)
+        settled = tn__decision_settle(life, closing);
+    else
+        tn__decision_withdraw(closing);
+    *closed = status == TN_OK && settled == 1;
+    set_word(life, *closed ? TN__MANAGER_CLOSED : TN__MANAGER_OPEN);
+    tn__garbage_push(life, &closing->garbage);
+    return status;
+}
+
+tn_status tn__life_close(tn__life *life)
+{
+    bool closed = false;
+    while (!closed) {
+        tn__totals t;
+        tn__life_totals(life, &t);
+        if (any(&t))
+            return still_open(life, &t);
+        tn_status status = attempt(life, &closed);
+        if (status != TN_OK)
+            return status;
+    }
+    return TN_OK;
+}
+
+/* ---- Forced close ------------------------------------------------------------------------------------------------ */
+
+typedef struct detaching {
+    tn__life *life;
+    tn__slot *own;
+} detaching;
+
+static tn__scan_step visit_detach(void *context, tn__record *record, uint64_t word)
+{
+    detaching *d = context;
+    if (tn__word_state(word) == TN__PENDING) {
+        (void)tn__pending_complete(d->own, record, word);
+        return TN__SCAN_ON;
+    }
+    if (tn__word_state(word) != TN__ACTIVE)
+        return TN__SCAN_ON;
+    uint64_t what = tn__load_rlx(&record->what);
+    uint64_t bytes = tn__load_rlx(&record->pair.high);
+    /* [word] acq_rel: a release that comes first has won; from now on it is a silent success. */
+    if (tn__cas_acq_rel(&record->pair.low, &word, tn__word(tn__word_generation(word), TN__DETACHED)) &&
+        tn__what_kind(what) == TN__KIND_RESERVATION)
+        tn__ledger_uncharge(tn__store_ledger(d->life->store, tn__what_location(what)), bytes);
+    return TN__SCAN_ON;
+}
+
+static tn_status shut_out(tn__life *life, tn__removal *closing)
+{
+    /* TAKEN from the start: whoever meets it fails with CLOSED. */
+    tn__store_rlx(&closing->decision, TN__TAKEN); /* [no-order] published by the word below */
+    set_word(life, (uintptr_t)closing);
+    tn_status status = tn__heavy_fence(); /* [fence] manager word stored -> records loaded */
+    if (status == TN_OK)
+        status = wait_for_everybody(life);
+    return status;
+}
+
+tn_status tn__life_close_force(tn__life *life, tn_status (*sync)(void *context), void *context)
+{
+    tn__thread *thread;
+    tn_status status = tn__life_thread(life, &thread);
+    if (status != TN_OK)
+        return status;
+    tn__removal *closing = tn__removal_new(NULL, 0);
+    if (!closing)
+        return tn__no_memory();
+    status = shut_out(life, closing);
+    if (status == TN_OK)
+        status = sync(context);
+    if (status == TN_OK) {
+        detaching d = {life, tn__life_own_slot(life, thread)};
+        tn__scan(life, visit_detach, &d);
+    }
+    set_word(life, status == TN_OK ? TN__MANAGER_CLOSED : TN__MANAGER_OPEN);
+    tn__garbage_push(life, &closing->garbage);
+    if (status != TN_OK)
+        return status;
+    uint64_t completed = 0;
+    return tn__life_reap(life, &completed);
+}
+
+/* ---- Abandonment (D15) ---------------------------------------------------------------------------------------------- */
+
+static void synchronize_streams(tn__life *life, tn__record *record)
+{
+    tn__stream_node *node = (tn__stream_node *)(uintptr_t)tn__load_acq(&record->streams.high); /* [stream-head] */
+    for (; node; node = tn__load_rlx(&node->next))
+        if (tn__stream_synchronize(life->driver, tn__load_rlx(&node->stream)) != TN_OK)
+            life->keep_storage = true;
+}
+
+static tn__scan_step visit_abandoned(void *context, tn__record *record, uint64_t word)
+{
+    static const enum tn_diagnostic_kind kinds[] = {0, TN_DIAGNOSTIC_LEASE_ABANDONED, TN_DIAGNOSTIC_HOLD_ABANDONED,
+                                                    TN_DIAGNOSTIC_RESERVATION_ABANDONED};
+    static const char *const texts[] = {"", "a lease was abandoned", "a hold was abandoned",
+                                        "a reservation was abandoned"};
+    tn__life *life = context;
+    if (tn__word_state(word) != TN__ACTIVE)
+        return TN__SCAN_ON;
+    uint64_t what = tn__load_rlx(&record->what);
+    enum tn__record_kind kind = tn__what_kind(what);
+    tn_location at = tn__what_location(what);
+    if (kind == TN__KIND_LEASE && at.kind == TN_LOCATION_CUDA)
+        synchronize_streams(life, record);
+    tn__life_warn(life, kinds[kind], TN_OK, at, texts[kind]);
+    return TN__SCAN_ON;
+}
+
+void tn__life_abandon(tn__life *life)
+{
+    tn__scan(life, visit_abandoned, life);
+}
+
+bool tn__life_keeps_storage(const tn__life *life)
+{
+    return life->keep_storage;
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Scans of all record blocks. Each record is read as word, pins, word: what was read counts only if the word is the same at both ends.
+ * ACTIVE and RELEASING count as uses (or holds, by kind), PENDING as pending, nothing else counts.
+ */
+#include <sched.h>
+#include <string.h>
+
+#include "lifetime/lifetime_priv.h"
+
+void tn__scan(tn__life *life, tn__scan_step (*visit)(void *context, tn__record *record, uint64_t word), void *context)
+{
+    for (tn__slot *slot = tn__load_acq(&life->slots); slot; slot = slot->next) { /* [slots] */
+        for (tn__block *block = tn__load_acq(&slot->blocks); block; block = block->next) { /* [block] */
+            uint32_t used = tn__load_acq(&block->used); /* [block] */
+            for (uint32_t i = 0; i < used; i++) {
+                tn__record *record = &block->records[i];
+                uint64_t word = tn__record_word(record);
+                if (tn__word_state(word) == TN__FREE)
+                    continue;
+                if (visit(context, record, word) == TN__SCAN_STOP)
+                    return;
+            }
+        }
+    }
+}
+
+/* ---- Protections of materializations ------------------------------------------------------------------------ */
+
+typedef struct protection_scan {
+    tn__mat *const *mats;
+    size_t count;
+    tn__protection *out;
+} protection_scan;
+
+static void add_protection(tn__protection *p, uint64_t word, uint64_t what)
+{
+    if (tn__word_state(word) == TN__PENDING)
+        p->pending++;
+    else if (tn__what_kind(what) == TN__KIND_HOLD)
+        p->holds++;
+    else
+        p->uses++;
+}
+
+static bool same_word(tn__record *record, uint64_t word)
+{
+    /* [word] acquire fence. Pairs: release stores of pins and words. Orders: the fields read -> the second reading of the word; an
+     * acquire load alone cannot order what came before it. Without: fields of the next life count for this one. */
+    tn__fence_acq();
+    return tn__load_rlx(&record->pair.low) == word;
+}
+
+static tn__scan_step visit_protection(void *context, tn__record *record, uint64_t word)
+{
+    protection_scan *s = context;
+    enum tn__record_state state = tn__word_state(word);
+    if (state != TN__ACTIVE && state != TN__RELEASING && state != TN__PENDING)
+        return TN__SCAN_ON;
+    uint64_t what = tn__load_rlx(&record->what);
+    tn__pin_view view = tn__pin_view_of(record);
+    for (size_t m = 0; m < s->count; m++) {
+        bool hit = false;
+        for (size_t i = 0; i < view.count && !hit; i++)
+            hit = tn__load_rlx(&view.pins->pin[i].mat) == s->mats[m];
+        if (hit && same_word(record, word))
+            add_protection(&s->out[m], word, what);
+    }
+    return TN__SCAN_ON;
+}
+
+void tn__life_protections(tn__life *life, tn__mat *const *mats, size_t count, tn__protection *out)
+{
+    for (size_t i = 0; i < count; i++)
+        out[i] = (tn__protection){0, 0, 0};
+    if (count == 0)
+        return;
+    protection_scan s = {mats, count, out};
+    tn__scan(life, visit_protection, &s);
+}
+
+/* ---- Totals ------------------------------------------------------------------------------------------------------ */
+
+static tn__scan_step visit_totals(void *context, tn__record *record, uint64_t word)
+{
+    tn__totals *t = context;
+    enum tn__record_state state = tn__word_state(word);
+    if (state != TN__ACTIVE && state != TN__RELEASING && state != TN__PENDING)
+        return TN__SCAN_ON;
+    uint64_t what = tn__load_rlx(&record->what);
+    if (!same_word(record, word))
+        return TN__SCAN_ON;
+    if (state == TN__PENDING)
+        t->pending_leases++;
+    else if (tn__what_kind(what) == TN__KIND_LEASE)
+        t->active_leases++;
+    else if (tn__what_kind(what) == TN__KIND_HOLD)
+        t->holds++;
+    else
+        t->reservations++;
+    return TN__SCAN_ON;
+}
+
+void tn__life_totals(tn__life *life, tn__totals *out)
+{
+    *out = (tn__totals){0, 0, 0, 0};
+    tn__scan(life, visit_totals, out);
+}
+
+/* ---- RELEASING ----------------------------------------------------------------------------------------------------- */
+
+static tn__scan_step visit_releasing(void *context, tn__record *record, uint64_t word)
+{
+    (void)context;
+    if (tn__word_state(word) != TN__RELEASING)
+        return TN__SCAN_ON;
+    while (tn__record_word(record) == word)
+        sched_yield();
+    return TN__SCAN_ON;
+}
+
+void tn__scan_wait_releasing(tn__life *life)
+{
+    tn__assert_may_wait("wait for releases");
+    tn__scan(life, visit_releasing, NULL);
+}
+
+/* ---- Snapshots ------------------------------------------------------------------------------------------------------ */
+
+#define WALK_PINS 16
+
+typedef struct walk {
+    bool (*each)(void *context, const tn__seen *seen);
+    void *context;
+    bool ok;
+} walk;
+
+static unsigned seen_kind(uint64_t word, uint64_t what)
+{
+    if (tn__word_state(word) == TN__PENDING)
+        return TN__SEEN_PENDING;
+    switch (tn__what_kind(what)) {
+    case TN__KIND_HOLD:
+        return TN__SEEN_HOLD;
+    case TN__KIND_RESERVATION:
+        return TN__SEEN_RESERVATION;
+    default:
+        return TN__SEEN_LEASE;
+    }
+}
+
+/* The label in words, which a later life of the record may be rewriting: the copy counts only if the word stays. */
+static void copy_label(tn__record *record, char *label)
+{
+    _Atomic uint64_t *words = tn__load_acq(&record->label); /* [arrays] */
+    for (size_t i = 0; i < TN__LABEL_WORDS; i++) {
+        uint64_t word = words ? tn__load_rlx(&words[i]) : 0;
+        memcpy(label + i * sizeof word, &word, sizeof word);
+    }
+}
+
+static bool show(walk *w, tn__record *record, uint64_t word, tn__pin_view view, tn__seen_pin *pins)
+{
+    char label[TN__LABEL_WORDS * sizeof(uint64_t)];
+    uint64_t what = tn__load_rlx(&record->what);
+    tn__seen seen = {.what = seen_kind(word, what), .at = tn__what_location(what), .pins = pins, .label = label};
+    if (seen.what == TN__SEEN_RESERVATION) {
+        seen.bytes = tn__load_rlx(&record->pair.high);
+        seen.admitted = tn__load_rlx(&record->admitted);
+        seen.tie = tn__load_rlx(&record->tie);
+        copy_label(record, label);
+    } else {
+        seen.pin_count = view.count;
+        for (size_t i = 0; i < view.count; i++)
+            pins[i] = (tn__seen_pin){tn__load_rlx(&view.pins->pin[i].mat), tn__load_rlx(&view.pins->pin[i].index)};
+    }
+    return !same_word(record, word) || w->each(w->context, &seen);
+}
+
+static tn__scan_step visit_walk(void *context, tn__record *record, uint64_t word)
+{
+    walk *w = context;
+    enum tn__record_state state = tn__word_state(word);
+    if (state != TN__ACTIVE && state != TN__RELEASING && state != TN__PENDING)
+        return TN__SCAN_ON;
+    tn__seen_pin few[WALK_PINS], *pins = few;
+    tn__pin_view view = tn__pin_view_of(record);
+    if (view.count > WALK_PINS)
+        pins = tn__alloc(view.count * sizeof *pins);
+    w->ok = pins && show(w, record, word, view, pins);
+    if (pins != few)
+        tn__free(pins);
+    return w->ok ? TN__SCAN_ON : TN__SCAN_STOP;
+}
+
+bool tn__life_walk(tn__life *life, bool (*each)(void *context, const tn__seen *seen), void *context)
+{
+    walk w = {each, context, true};
+    tn__scan(life, visit_walk, &w);
+    return w.ok;
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Commit: under the short writer lock, everything that can fail first, then what cannot: settle, GONE, publish, lower the ledger, trace.
+ * What was removed is freed after unlocking.
+ */
+#include "transition/transition_priv.h"
+
+/* Payloads of removed materializations: copied before the version without them is published, as their objects may be freed after. */
+typedef struct removed {
+    size_t count;
+    tn_payload payloads[TN__LEDGER_COUNT];
+} removed;
+
+void tn__run_removals(const tn__run *run, tn__mat *const **mats, size_t *count)
+{
+    *mats = NULL;
+    *count = 0;
+    if (run->action.kind == TN_ACTION_DISCARD) {
+        *mats = run->value->mats;
+        *count = run->value->mat_count;
+    } else if (run->choice.remove) {
+        *mats = &run->choice.remove;
+        *count = 1;
+    }
+}
+
+static tn_status own_made(tn__run *run)
+{
+    if (!run->mat || tn__in_place(run))
+        return TN_OK; /* in place: owned since the load */
+    return tn__owners_claim(run->t->store, run->mat->storages, run->mat->storage_count, run->action.handle,
+                            run->mat->at);
+}
+
+static tn_status build(tn__run *run, tn__build *b)
+{
+    tn_status status = TN_OK;
+    tn__mat *const *mats;
+    size_t count;
+    tn__run_removals(run, &mats, &count);
+    if (run->mat) {
+        status = tn__build_track(b, run->mat->at);
+        if (status == TN_OK)
+            status = tn__build_install(b, run->value->index, run->mat);
+    }
+    for (size_t i = 0; i < count && status == TN_OK; i++)
+        status = tn__build_remove(b, mats[i]);
+    if (status == TN_OK && run->action.kind == TN_ACTION_DISCARD)
+        status = tn__build_discard(b, run->value->index);
+    return status;
+}
+
+/* Bytes go up before the version shows them ... */
+static void raise(tn__run *run)
+{
+    if (run->mat && !tn__in_place(run))
+        tn__need_settle(&run->ticket.needs[0]);
+}
+
+/* ... and down after. The old objects are still there: whoever frees them needs the lock first. */
+static void lower(tn__run *run, tn__mat *const *mats, size_t count, removed *out)
+{
+    tn__store *store = run->t->store;
+    for (size_t i = 0; i < count; i++) {
+        out->payloads[i] = mats[i]->payload;
+        tn__owners_release(store, mats[i]->storages, mats[i]->storage_count);
+        tn__ledger_uncharge(tn__store_ledger(store, mats[i]->at), mats[i]->charged_bytes);
+    }
+    out->count = count;
+    if (run->temporary && !tn__in_place(run)) {
+        tn__ledger_uncharge(run->ticket.needs[1].ledger, run->ticket.needs[1].bytes);
+        tn__owners_release(store, run->loaded_measured.storages, run->loaded_measured.storage_count);
+    }
+    run->temporary = false;
+}
+
+static void finish_report(tn__run *run)
+{
+    uint64_t now = tn__trans_now(run->t);
+    run->report.completed_at_ns = now > run->report.started_at_ns ? now : run->report.started_at_ns;
+    run->sequence = tn__trace_append(&run->t->trace, &run->report);
+}
+
+static tn_status publish(tn__run *run, removed *out)
+{
+    tn__build b;
+    tn__mat *const *mats;
+    size_t count;
+    tn__store *store = run->t->store;
+    if (!tn__trace_prepare(&run->t->trace))
+        return tn__no_memory();
+    tn_status status = tn__build_begin(store, &b);
+    if (status != TN_OK)
+        return status;
+    status = build(run, &b);
+    if (status == TN_OK)
+        status = own_made(run);
+    if (status != TN_OK) {
+        tn__build_abort(&b);
+        return status;
+    }
+    tn__run_removals(run, &mats, &count);
+    run->forgotten = run->action.kind == TN_ACTION_DISCARD ? run->value->source : NULL;
+    raise(run);
+    if (run->removal)
+        tn__removal_commit(run->t->life, run->removal);
+    run->removal = NULL;
+    tn__store_publish(&b);
+    lower(run, mats, count, out);
+    run->mat = NULL;
+    run->made = (tn_payload){NULL, NULL};
+    return TN_OK;
+}
+
+static tn_status commit_no_op(tn__run *run)
+{
+    if (!tn__trace_prepare(&run->t->trace))
+        return tn__no_memory();
+    finish_report(run);
+    return TN_OK;
+}
+
+/* The claims that are left, and a temporary charge, go back. */
+static void give_back(tn__run *run)
+{
+    tn__store *store = run->t->store;
+    if (run->temporary) {
+        tn__need *need = tn__in_place(run) ? &run->ticket.needs[0] : &run->ticket.needs[1];
+        tn__ledger_uncharge(need->ledger, need->bytes);
+    }
+    if (run->loaded_owned)
+        tn__owners_release(store, run->loaded_measured.storages, run->loaded_measured.storage_count);
+    if (run->removal)
+        tn__removal_cancel(run->t->life, run->removal);
+    run->temporary = false;
+    run->loaded_owned = false;
+    run->removal = NULL;
+}
+
+tn_status tn__run_commit(tn__run *run, tn_status status)
+{
+    removed gone = {.count = 0};
+    tn__trans *t = run->t;
+    tn__assert_locked(&t->store->lock);
+    TN__AT(TN__POINT_COMMIT, run);
+    if (status == TN_OK)
+        status = run->choice.step == TN__STEP_NO_OP ? commit_no_op(run) : publish(run, &gone);
+    bool changed = status == TN_OK && run->choice.step != TN__STEP_NO_OP;
+    if (changed)
+        finish_report(run);
+    else
+        give_back(run);
+    tn__flow_leave(t, &run->ticket);
+    tn__unlock(&t->store->lock);
+    if (changed)
+        tn__life_wake(t->life);
+    for (size_t i = 0; i < gone.count; i++)
+        tn_payload_destroy(gone.payloads[i]);
+    tn__run_clean(run); /* also the temporary payload of a successful load */
+    if (run->forgotten && changed)
+        tn__source_destroy(run->forgotten);
+    if (status == TN_OK)
+        tn__report_end(run);
+    return status;
+}

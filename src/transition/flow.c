@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who goes when. Claims are taken all-or-wait, first come first served: a plan that conflicts with one in flight, or with an earlier
+ * *waiting* one, waits. A plan whose bytes do not fit waits only while plans hold claimed bytes at that location, then it is judged again and, if need
+ * be, refused (M258). Everyone who leaves the queue or settles broadcasts.
+ *
+ * No deadlock: a plan in flight has all its claims and waits for no other plan; a plan that waits has none. A thread inside a source callback
+ * belongs to a plan in flight: in TN_MODE_CONCURRENT it is refused instead of waiting (D3), in TN_MODE_SERIAL the guard refuses it.
+ */
+#include "transition/transition_priv.h"
+
+static void unlink_ticket(tn__ticket **list, tn__ticket *ticket)
+{
+    while (*list && *list != ticket)
+        list = &(*list)->next;
+    if (*list)
+        *list = ticket->next;
+    ticket->next = NULL;
+}
+
+static void append(tn__ticket **list, tn__ticket *ticket)
+{
+    while (*list)
+        list = &(*list)->next;
+    ticket->next = NULL;
+    *list = ticket;
+}
+
+static bool clash(const tn__ticket *a, const tn__ticket *b)
+{
+    return a->exclusive || b->exclusive || (a->index != 0 && a->index == b->index);
+}
+
+static bool same_bytes(const tn__ticket *a, const tn__ticket *b)
+{
+    for (int i = 0; i < 2; i++)
+        for (int j = 0; j < 2; j++)
+            if (a->needs[i].ledger && a->needs[i].ledger == b->needs[j].ledger && a->needs[i].bytes &&
+                b->needs[j].bytes)
+                return true;
+    return false;
+}
+
+/* The plan in flight that this one conflicts with. */
+static tn__ticket *blocker(const tn__flow *flow, const tn__ticket *ticket)
+{
+    for (tn__ticket *f = flow->in_flight; f; f = f->next)
+        if (clash(f, ticket))
+            return f;
+    return NULL;
+}
+
+static bool behind(const tn__flow *flow, const tn__ticket *ticket)
+{
+    for (const tn__ticket *w = flow->waiting; w != ticket; w = w->next)
+        if (clash(w, ticket) || same_bytes(w, ticket))
+            return true;
+    return false;
+}
+
+enum examined { GO, WAIT, RECHECK, REFUSED };
+
+static void unclaim_all(tn__ticket *ticket)
+{
+    tn__need_unclaim(&ticket->needs[0]);
+    tn__need_unclaim(&ticket->needs[1]);
+}
+
+static bool others_claim(const tn__need *need)
+{
+    uint64_t total, claimed;
+    tn__ledger_read(need->ledger, &total, &claimed);
+    return claimed > 0;
+}
+
+/* All claims or none. The source location is judged first (M73). */
+static enum examined claim_all(tn__trans *t, tn__ticket *ticket, tn_status *status)
+{
+    for (int i = 1; i >= 0; i--) {
+        tn__need *need = &ticket->needs[i];
+        if (tn__need_claim(need))
+            continue;
+        bool wait = others_claim(need);
+        if (!wait && need->optional)
+            continue;
+        unclaim_all(ticket);
+        if (wait)
+            return WAIT;
+        *status = tn__store_refuse(t->store, need->at, need->bytes);
+        return REFUSED;
+    }
+    return GO;
+}
+
+static enum examined examine(tn__trans *t, tn__ticket *ticket, const tn__judge *judge, tn_status *status)
+{
+    if (blocker(&t->flow, ticket) || behind(&t->flow, ticket))
+        return WAIT;
+    switch (judge->judge ? judge->judge(judge->context, status) : TN__JUDGE_GO) {
+    case TN__JUDGE_RECHECK:
+        return RECHECK;
+    case TN__JUDGE_FAIL:
+        return REFUSED;
+    default:
+        break;
+    }
+    if (behind(&t->flow, ticket)) /* its bytes are known now */
+        return WAIT;
+    return claim_all(t, ticket, status);
+}
+
+/* ---- Joining a load: it does not queue ------------------------------------------------------------------- */
+
+static void flight_drop(tn__flight *flight)
+{
+    if (flight && --flight->refs == 0)
+        tn__free(flight);
+}
+
+static tn__flight *flight_of(tn__ticket *loader)
+{
+    if (!loader->flight) {
+        loader->flight = tn__zalloc(sizeof *loader->flight);
+        if (!loader->flight)
+            return NULL; /* then it waits like anybody else */
+        loader->flight->refs = 1;
+    }
+    loader->flight->refs++;
+    return loader->flight;
+}
+
+void tn__flow_load_done(tn__ticket *ticket, tn_status status)
+{
+    tn__flight *flight = ticket->flight;
+    ticket->loading = false;
+    if (!flight || flight->done)
+        return;
+    flight->done = true;
+    flight->status = status;
+    if (status != TN_OK)
+        flight->error = *tn__error_current();
+}
+
+static tn_status join(tn__trans *t, tn__ticket *ticket, tn__flight *flight)
+{
+    tn_status status = TN_OK;
+    unlink_ticket(&t->flow.waiting, ticket);
+    tn__flow_wake(t);
+    while (!flight->done && status == TN_OK) {
+        tn__cond_wait(&t->flow.changed, &t->store->lock);
+        status = tn__life_enter_waited(t->life);
+    }
+    if (flight->done && flight->status != TN_OK)
+        status = tn__error_restore(&flight->error);
+    flight_drop(flight);
+    append(&t->flow.waiting, ticket);
+    return status;
+}
+
+static tn_status wait_turn(tn__trans *t, tn__thread *thread, tn__ticket *ticket)
+{
+    if (!t->serial && tn__frame_inside(thread, 0, true))
+        return tn__fail(TN_ERR_REENTRANCY, "a source callback must not wait for a transition");
+    tn__ticket *in_front = blocker(&t->flow, ticket);
+    if (in_front && in_front->loading && ticket->joins && in_front->index == ticket->index) {
+        tn__flight *flight = flight_of(in_front);
+        if (flight)
+            return join(t, ticket, flight);
+    }
+    tn__cond_wait(&t->flow.changed, &t->store->lock);
+    return tn__life_enter_waited(t->life);
+}
+
+/* ---- Admission ------------------------------------------------------------------------------------------------ */
+
+tn_status tn__flow_admit(tn__trans *t, tn__thread *thread, tn__ticket *ticket, const tn__judge *judge)
+{
+    ticket->exclusive |= t->serial;
+    tn__lock(&t->store->lock);
+    tn_status status = tn__life_enter_waited(t->life);
+    append(&t->flow.waiting, ticket);
+    while (status == TN_OK) {
+        enum examined e = examine(t, ticket, judge, &status);
+        if (e == GO) {
+            unlink_ticket(&t->flow.waiting, ticket);
+            append(&t->flow.in_flight, ticket);
+            TN__AT(TN__POINT_ADMIT, ticket);
+            tn__flow_wake(t);
+            return TN_OK;
+        }
+        if (e == WAIT) {
+            status = wait_turn(t, thread, ticket);
+        } else if (e == RECHECK) {
+            tn__unlock(&t->store->lock);
+            status = judge->recheck(judge->context);
+            tn__lock(&t->store->lock);
+        }
+    }
+    unlink_ticket(&t->flow.waiting, ticket);
+    tn__flow_wake(t);
+    tn__unlock(&t->store->lock);
+    return status;
+}
+
+void tn__flow_leave(tn__trans *t, tn__ticket *ticket)
+{
+    unclaim_all(ticket);
+    tn__flow_load_done(ticket, TN_OK);
+    flight_drop(ticket->flight);
+    ticket->flight = NULL;
+    unlink_ticket(&t->flow.in_flight, ticket);
+    tn__flow_wake(t);
+}

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: MIT
+# Help, wrong usage, output that cannot be written.
+. "$(dirname "$0")/shell_common.sh"
+
+run 0 "$TENURE" --help
+says "$dir/out" "usage: tenure COMMAND" "serve" "info" "workload check"
+for command in serve info "workload check"; do
+    # shellcheck disable=SC2086 # two words
+    run 0 "$TENURE" $command --help
+    says "$dir/out" "usage: tenure $command" "--json" "Exit status"
+    # shellcheck disable=SC2086
+    run 2 "$TENURE" $command --paint
+    says "$dir/err" "tenure $command: unrecognized option"
+done
+run 2 "$TENURE"
+says "$dir/err" "usage: tenure COMMAND"
+run 2 "$TENURE" paint
+says "$dir/err" 'unknown command "paint"'
+run 2 "$TENURE" serve
+says "$dir/err" "no workload file"
+run 2 "$TENURE" info something
+
+# serve LINE...: each option with a value that it must refuse
+refuses() {
+    option=$1
+    shift
+    for value in "$@"; do
+        run 2 "$TENURE" serve "$option" "$value" "$matvec"
+        says "$dir/err" "tenure: serve: $option:"
+    done
+}
+refuses --tenants 0 -1 x "" 1.5 "2 " 99999999999999999999999
+refuses --requests 0 many
+refuses --seed -1 18446744073709551616
+refuses --scale 0 1/0 0/1 a/b 1/2/3 -1 "" 1/99999999999
+refuses --device-budget x 75%% -5% 5x "" %
+refuses --pinned-budget ten 1e300
+refuses --link 0Bps 25 25GB fast
+refuses --latency 10 -1us 5min
+refuses --clock atomic
+refuses --inject rot
+refuses --control automatic
+# The pool of workers comes later, and the program says so.
+refuses --workers 0 2 4
+run 2 "$TENURE" serve --workers 2 "$matvec"
+says "$dir/err" "only 1 worker so far"
+run 2 "$TENURE" serve --machine dev:1 --link 1GBps "$matvec"
+says "$dir/err" "--machine stands instead of"
+run 2 "$TENURE" serve "$matvec" "$dir/none.jsonl"
+says "$dir/err" "$dir/none.jsonl: No such file"
+
+if [ -w /dev/full ]; then
+    code=0
+    "$TENURE" workload check "$matvec" >/dev/full 2>"$dir/err" || code=$?
+    [ "$code" -eq 2 ] || fail "exit $code on a full disk"
+    says "$dir/err" "standard output: No space left on device"
+fi

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+#include "figures.h"
+
+#include "base.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int compare_ns(const void *left, const void *right) {
+    uint64_t a = *(const uint64_t *)left;
+    uint64_t b = *(const uint64_t *)right;
+
+    return (a > b) - (a < b);
+}
+
+static void find_latencies(struct figures *figures, const struct tally *tally) {
+    size_t count = (size_t)tally->done;
+    uint64_t *sorted = memory_new(count, sizeof *sorted);
+
+    if (count > 0) {
+        memcpy(sorted, tally->latency_ns, count * sizeof *sorted);
+        qsort(sorted, count, sizeof *sorted, compare_ns);
+        figures->median_ns = sorted[(count - 1) / 2];
+        figures->most_ns = sorted[count - 1];
+    }
+    if (tally->elapsed_ns > 0) {
+        figures->requests_per_s = (double)tally->done * 1e9 / (double)tally->elapsed_ns;
+    }
+    free(sorted);
+}
+
+static bool read_locations(struct figures *figures, const struct server *server) {
+    tn_location_info info[8] = {{.size = sizeof info[0]}};
+    size_t count = sizeof info / sizeof info[0];
+    tn_snapshot *snapshot = NULL;
+    tn_status status = tn_snapshot_take(server->manager, &snapshot);
+
+    if (status == TN_OK) {
+        status = tn_snapshot_locations(snapshot, info, &count);
+        tn_snapshot_drop(snapshot);
+    }
+    if (status != TN_OK) {
+        char *text = status_text(status);
+
+        complain("the manager's figures cannot be read: %s", text);
+        free(text);
+        return false;
+    }
+    for (size_t i = 0; i < count && i < sizeof info / sizeof info[0]; i++) {
+        for (int tier = 0; tier < TIER_COUNT; tier++) {
+            struct tier_figures *into = &figures->tiers[tier];
+
+            if (tn_location_equal(info[i].at, server->placement.at[tier])) {
+                into->known = true;
+                into->peak_used_bytes = info[i].peak_used_bytes;
+                into->peak_charged_bytes = info[i].peak_charged_bytes;
+            }
+        }
+    }
+    return true;
+}
+
+static uint64_t busy_ns(const struct server *server, tn_location from, tn_location to) {
+    tn_sim_traffic traffic = {.size = sizeof traffic};
+
+    if (tn_sim_read_traffic(server->machine.sim, from, to, &traffic) != TN_OK) {
+        return 0;
+    }
+    return traffic.busy_ns;
+}
+
+static void read_machine(struct figures *figures, const struct server *server) {
+    tn_location device = server->machine.at;
+    double elapsed = (double)server->tally.elapsed_ns;
+
+    for (int tier = 0; tier < TIER_COUNT; tier++) {
+        tn_sim_memory memory = {.size = sizeof memory};
+
+        if (tn_sim_read_memory(server->machine.sim, server->placement.at[tier], &memory) == TN_OK) {
+            figures->tiers[tier].machine_peak_bytes = memory.peak_bytes;
+        }
+    }
+    if (elapsed > 0) {
+        figures->link_to_device = (double)(busy_ns(server, tn_location_pinned(), device) +
+                                           busy_ns(server, tn_location_pageable(), device)) /
+                                  elapsed;
+        figures->link_to_host = (double)(busy_ns(server, device, tn_location_pinned()) +
+                                         busy_ns(server, device, tn_location_pageable())) /
+                                elapsed;
+    }
+    figures->violations = tn_sim_violations(server->machine.sim);
+    figures->violation = text_copy(tn_sim_violation_text(server->machine.sim));
+}
+
+bool figures_collect(struct figures *figures, const struct server *server) {
+    *figures = (struct figures){.server = server};
+    find_latencies(figures, &server->tally);
+    if (!read_locations(figures, server)) {
+        return false;
+    }
+    if (server->machine.sim != NULL) {
+        read_machine(figures, server);
+    }
+    for (int tier = 0; tier < TIER_COUNT; tier++) {
+        struct tier_figures *into = &figures->tiers[tier];
+
+        into->budget_bytes = server->budget_bytes[tier];
+        into->within = into->machine_peak_bytes <= into->peak_charged_bytes &&
+                       into->peak_charged_bytes <= into->budget_bytes;
+    }
+    return true;
+}
+
+void figures_fini(struct figures *figures) {
+    free(figures->violation);
+    figures->violation = NULL;
+}
+
+uint64_t figures_corruptions(const struct figures *figures) {
+    return figures->server->tally.corruptions + figures->verdict.compared - figures->verdict.equal;
+}
+
+int figures_verdict(const struct figures *figures) {
+    const struct tally *tally = &figures->server->tally;
+    bool good = tally->failed == 0 && figures_corruptions(figures) == 0 && figures->violations == 0;
+
+    for (int tier = 0; tier < TIER_COUNT; tier++) {
+        good = good && figures->tiers[tier].within;
+    }
+    if (!good) {
+        return EXIT_FAILED;
+    }
+    return figures->interrupted ? EXIT_INTERRUPTED : EXIT_GOOD;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+#include "base.h"
+#include "figures.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+/* Bytes as whole numbers; "unlimited" is null. */
+static json_t *whole(uint64_t value) {
+    return value == UINT64_MAX ? json_null() : json_integer((json_int_t)value);
+}
+
+static json_t *json_traffic(const struct traffic *traffic) {
+    return json_pack("{s:o, s:o}", "count", whole(traffic->count), "bytes", whole(traffic->bytes));
+}
+
+static json_t *json_run(const struct figures *figures) {
+    const struct serve_options *options = &figures->server->options;
+    json_t *run =
+        json_pack("{s:o, s:o, s:o, s:o, s:o, s:s}", "tenants", whole(options->tenants), "workers",
+                  whole(options->workers), "seed", whole(options->seed), "scale_over",
+                  whole(options->scale.over), "scale_under", whole(options->scale.under), "clock",
+                  figures->server->machine.virtual_time ? "virtual" : "real");
+    json_t *names = json_array();
+
+    for (size_t i = 0; i < figures->server->program_count; i++) {
+        json_array_append_new(names, json_string(figures->server->programs[i]->work->name));
+    }
+    json_object_set_new(run, "workloads", names);
+    return run;
+}
+
+static json_t *json_requests(const struct figures *figures) {
+    const struct tally *tally = &figures->server->tally;
+
+    return json_pack("{s:o, s:o, s:o, s:b, s:f, s:o, s:o, s:o, s:o}", "asked",
+                     whole(figures->server->options.requests), "done", whole(tally->done), "failed",
+                     whole(tally->failed), "interrupted", (int)figures->interrupted, "per_second",
+                     figures->requests_per_s, "elapsed_ns", whole(tally->elapsed_ns), "median_ns",
+                     whole(figures->median_ns), "max_ns", whole(figures->most_ns), "stall_ns",
+                     whole(tally->stall_ns));
+}
+
+static json_t *json_moved(const struct figures *figures) {
+    static const char *const names[PATH_COUNT] = {"file_pinned", "pinned_device", "file_device",
+                                                  "host_device", "device_host"};
+    const struct tally *tally = &figures->server->tally;
+    json_t *moved = json_object();
+
+    for (int path = 0; path < PATH_COUNT; path++) {
+        json_object_set_new(moved, names[path], json_traffic(&tally->paths[path]));
+    }
+    return moved;
+}
+
+static json_t *json_tier(const struct figures *figures, enum tier tier) {
+    const struct tier_figures *at = &figures->tiers[tier];
+    const struct tally *tally = &figures->server->tally;
+
+    return json_pack("{s:o, s:o, s:o, s:o, s:b, s:o}", "budget_bytes", whole(at->budget_bytes),
+                     "peak_charged_bytes", whole(at->peak_charged_bytes), "peak_used_bytes",
+                     whole(at->peak_used_bytes), "machine_peak_bytes",
+                     whole(at->machine_peak_bytes), "within", (int)at->within, "evictions",
+                     json_traffic(&tally->evictions[tier]));
+}
+
+static json_t *json_proof(const struct figures *figures) {
+    const struct tally *tally = &figures->server->tally;
+    const struct verdict *verdict = &figures->verdict;
+
+    return json_pack("{s:o, s:o, s:o, s:s, s:o, s:o, s:b}", "values_verified",
+                     whole(tally->verified), "corruptions", whole(figures_corruptions(figures)),
+                     "machine_violations", whole(figures->violations), "first_violation",
+                     figures->violation == NULL ? "" : figures->violation, "digests_compared",
+                     whole(verdict->compared), "digests_equal", whole(verdict->equal),
+                     "equal_to_plain_replay",
+                     verdict->compared > 0 && verdict->compared == verdict->equal);
+}
+
+void figures_print_json(const struct figures *figures) {
+    const struct tally *tally = &figures->server->tally;
+    json_t *all = json_pack(
+        "{s:o, s:o, s:o, s:{s:f, s:f}, s:{s:o, s:o}, s:o, s:o, s:o, s:o, s:b}", "run",
+        json_run(figures), "requests", json_requests(figures), "moved", json_moved(figures),
+        "link_busy", "to_device", figures->link_to_device, "to_host", figures->link_to_host,
+        "device_reads", "hits", whole(tally->hits), "misses", whole(tally->misses), "device",
+        json_tier(figures, TIER_DEVICE), "pinned", json_tier(figures, TIER_PINNED),
+        "plaintexts_retired", json_traffic(&tally->retired), "proof", json_proof(figures), "good",
+        figures_verdict(figures) != EXIT_FAILED);
+
+    json_dumpf(all, stdout, JSON_INDENT(2));
+    putchar('\n');
+    json_decref(all);
+}

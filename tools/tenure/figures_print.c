@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+#include "base.h"
+#include "figures.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static double per_request(const struct figures *figures, uint64_t amount) {
+    uint64_t done = figures->server->tally.done;
+
+    return done == 0 ? 0 : (double)amount / (double)done;
+}
+
+static void print_head(const struct figures *figures) {
+    const struct server *server = figures->server;
+    const struct serve_options *options = &server->options;
+
+    printf("tenure serve, scale %" PRIu64 "/%" PRIu64 ", %" PRIu64 " tenant%s, %" PRIu64
+           " worker%s, %s time, seed %" PRIu64 "\n",
+           options->scale.over, options->scale.under, options->tenants,
+           options->tenants == 1 ? "" : "s", options->workers, options->workers == 1 ? "" : "s",
+           server->machine.virtual_time ? "virtual" : "real", options->seed);
+    for (size_t i = 0; i < server->program_count; i++) {
+        printf("  workload             %s\n", server->programs[i]->work->name);
+    }
+}
+
+static void print_requests(const struct figures *figures) {
+    const struct tally *tally = &figures->server->tally;
+
+    printf("  requests             %" PRIu64 " of %" PRIu64 " done, %" PRIu64 " failed%s\n",
+           tally->done, figures->server->options.requests, tally->failed,
+           figures->interrupted ? ", interrupted" : "");
+    printf("  throughput           %.3f requests/s over %.3f s\n", figures->requests_per_s,
+           (double)tally->elapsed_ns / 1e9);
+    printf("  latency              p50 %.3f ms, max %.3f ms\n", (double)figures->median_ns / 1e6,
+           (double)figures->most_ns / 1e6);
+    printf("  stall                %.3f s in all, %.3f ms per request\n",
+           (double)tally->stall_ns / 1e9, per_request(figures, tally->stall_ns) / 1e6);
+    printf("  device hits          %" PRIu64 " of %" PRIu64 " reads of keys and plaintexts\n",
+           tally->hits, tally->hits + tally->misses);
+}
+
+static void print_traffic(const struct figures *figures) {
+    const struct tally *tally = &figures->server->tally;
+
+    printf("  moved                %10s %12s %15s\n", "values", "MiB", "MiB per request");
+    for (int path = 0; path < PATH_COUNT; path++) {
+        const struct traffic *traffic = &tally->paths[path];
+
+        printf("    %-18s %10" PRIu64 " %12.3f %15.3f\n", path_name((enum path)path),
+               traffic->count, (double)traffic->bytes / MIB,
+               per_request(figures, traffic->bytes) / MIB);
+    }
+    printf("  link busy            %.1f %% to the device, %.1f %% to the host\n",
+           100 * figures->link_to_device, 100 * figures->link_to_host);
+    for (int tier = TIER_COUNT - 1; tier >= 0; tier--) {
+        const struct traffic *evictions = &tally->evictions[tier];
+
+        printf("  evictions, %-9s %" PRIu64 ", %.3f MiB\n", tier_name((enum tier)tier),
+               evictions->count, (double)evictions->bytes / MIB);
+    }
+    printf("  plaintexts retired   %" PRIu64 ", %.3f MiB\n", tally->retired.count,
+           (double)tally->retired.bytes / MIB);
+}
+
+static void print_tiers(const struct figures *figures) {
+    printf("  peaks, MiB           %10s %10s %10s %10s\n", "budget", "charged", "used",
+           "simulator");
+    for (int tier = TIER_COUNT - 1; tier >= 0; tier--) {
+        const struct tier_figures *at = &figures->tiers[tier];
+        char budget[32] = "unlimited";
+
+        if (at->budget_bytes != UINT64_MAX) {
+            snprintf(budget, sizeof budget, "%.3f", (double)at->budget_bytes / MIB);
+        }
+        printf("    %-18s %10s %10.3f %10.3f %10.3f  %s\n", tier_name((enum tier)tier), budget,
+               (double)at->peak_charged_bytes / MIB, (double)at->peak_used_bytes / MIB,
+               (double)at->machine_peak_bytes / MIB, at->within ? "within" : "EXCEEDED");
+    }
+}
+
+static void print_proof(const struct figures *figures) {
+    const struct tally *tally = &figures->server->tally;
+    const struct verdict *verdict = &figures->verdict;
+
+    if (figures->violations > 0) {
+        printf("  machine violations   %" PRIu64 "; the first: %s\n", figures->violations,
+               figures->violation);
+    } else {
+        printf("  machine violations   0\n");
+    }
+    printf("  values verified      %" PRIu64 "\n", tally->verified);
+    printf("  corruptions          %" PRIu64 "\n", figures_corruptions(figures));
+    printf("  digests              %" PRIu64 " of %" PRIu64 " equal to the plain replay: %s\n",
+           verdict->equal, verdict->compared,
+           verdict->compared == 0                ? "none compared"
+           : verdict->equal == verdict->compared ? "yes"
+                                                 : "no");
+    if (verdict->equal != verdict->compared) {
+        printf("                       the first that differs: request %" PRIu64 "\n",
+               verdict->first_wrong);
+    }
+}
+
+void figures_print(const struct figures *figures) {
+    print_head(figures);
+    print_requests(figures);
+    print_traffic(figures);
+    print_tiers(figures);
+    print_proof(figures);
+}

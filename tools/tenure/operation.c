@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One operation: make what it reads resident, borrow it, compute, adopt what it writes, discard
+ * what it frees.
+ */
+#include "base.h"
+#include "request.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <xxhash.h>
+
+bool request_fail(struct request *request, tn_status status, const char *doing, const char *id) {
+    char *text = status_text(status);
+    const struct workload *work = request->program->work;
+    const char *op = request->next_op < work->op_count ? work->ops[request->next_op].name : "end";
+
+    server_show_error(request->server,
+                      "request %" PRIu64 " of tenant %" PRIu64 ", operation %" PRIu64
+                      " (%s): %s %s: %s",
+                      request->number, request->tenant, request->next_op + 1, op, doing, id, text);
+    free(text);
+    return false;
+}
+
+void *buffer_bytes(const tn_buffer *buffer) { return tn_buffer_segment(buffer, 0).data; }
+
+static struct item *item_of(const struct request *request, uint32_t value) {
+    return catalogue_item(&request->server->catalogue, request->program_index, request->tenant,
+                          request->program, value);
+}
+
+bool request_discard(struct request *request, uint32_t value) {
+    struct owned *owned = &request->owned[value];
+    tn_status status = TN_OK;
+
+    if (!owned->live) {
+        return true;
+    }
+    status = tn_manager_discard(request->server->manager, owned->handle, NULL);
+    if (status != TN_OK) {
+        return request_fail(request, status, "discarding",
+                            request->program->work->values[value].id);
+    }
+    owned->live = false;
+    return true;
+}
+
+/* All items are marked first, so that making one resident does not evict another (I2). */
+static void mark_users(struct request *request, struct workload_refs reads, bool begin) {
+    for (uint32_t i = 0; i < reads.count; i++) {
+        uint32_t value = request->program->work->refs[reads.first + i];
+
+        if (program_is_source(request->program, value)) {
+            struct item *item = item_of(request, value);
+
+            item->users = begin ? item->users + 1 : item->users - 1;
+        }
+    }
+}
+
+static bool fail_loading(struct request *request, tn_status status, const struct item *item) {
+    char *name = text_format("%s of %s", item->id, item->path);
+
+    request_fail(request, status, "loading", name);
+    free(name);
+    return false;
+}
+
+static bool make_resident(struct request *request, struct workload_refs reads) {
+    for (uint32_t i = 0; i < reads.count; i++) {
+        uint32_t value = request->program->work->refs[reads.first + i];
+
+        if (program_is_source(request->program, value)) {
+            struct item *item = item_of(request, value);
+            tn_status status = placement_ensure(&request->server->placement, item);
+
+            if (status != TN_OK) {
+                return fail_loading(request, status, item);
+            }
+        }
+    }
+    return true;
+}
+
+/* R2: reserved, allocated; adopted in keep_results(). */
+static bool make_results(struct request *request, struct workload_refs writes) {
+    const struct program *program = request->program;
+    struct server *server = request->server;
+    uint64_t bytes = 0;
+    tn_status status = TN_OK;
+
+    for (uint32_t i = 0; i < writes.count; i++) {
+        bytes += program->value_bytes[program->work->refs[writes.first + i]];
+    }
+    if (writes.count == 0) {
+        return true;
+    }
+    status = placement_reserve(&server->placement, bytes, "results", &request->results_reservation);
+    if (status != TN_OK) {
+        return request_fail(request, status, "reserving room for", "its results");
+    }
+    for (uint32_t i = 0; i < writes.count; i++) {
+        uint32_t value = program->work->refs[writes.first + i];
+        struct result *result = &request->task.results[i];
+
+        *result = (struct result){.count = program->value_bytes[value]};
+        request->task.result_count = i + 1;
+        status = tn_buffer_create(server->machine.driver, server->machine.at, &result->count, 1,
+                                  &result->buffer);
+        if (status != TN_OK) {
+            return request_fail(request, status, "allocating", program->work->values[value].id);
+        }
+        result->bytes = buffer_bytes(result->buffer);
+    }
+    return true;
+}
+
+static bool add_operand(struct request *request, uint32_t value) {
+    bool is_source = program_is_source(request->program, value);
+    const struct item *item = is_source ? item_of(request, value) : NULL;
+    struct operand *operand = &request->task.operands[request->task.operand_count++];
+    const void *payload = NULL;
+    tn_status status = tn_lease_lookup(
+        &request->lease, is_source ? item->handle : request->owned[value].handle, &payload);
+
+    *operand =
+        (struct operand){.count = request->program->value_bytes[value],
+                         .checksum = is_source ? item->checksum : request->owned[value].checksum,
+                         .id = request->program->work->values[value].id};
+    if (status != TN_OK) {
+        return request_fail(request, status, "looking up", operand->id);
+    }
+    operand->bytes = buffer_bytes(payload);
+    return true;
+}
+
+static bool borrow(struct request *request, struct workload_refs reads) {
+    const uint32_t *values = request->program->work->refs + reads.first;
+    struct server *server = request->server;
+    tn_status status = TN_OK;
+
+    if (reads.count == 0) {
+        return true;
+    }
+    request->handle_count = reads.count;
+    for (uint32_t i = 0; i < reads.count; i++) {
+        request->handles[i] = program_is_source(request->program, values[i])
+                                  ? item_of(request, values[i])->handle
+                                  : request->owned[values[i]].handle;
+    }
+    status = tn_manager_acquire(server->manager, request->handles, reads.count, server->machine.at,
+                                request->stream, &request->lease);
+    if (status != TN_OK) {
+        request->lease = (tn_lease){NULL, 0};
+        return request_fail(request, status, "borrowing", "what it reads");
+    }
+    for (uint32_t i = 0; i < reads.count; i++) {
+        if (!add_operand(request, values[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Runs when the stream gets there; calls neither the driver nor the library. */
+static void compute(void *context) {
+    struct task *task = context;
+
+    evaluate_open_op(task->evaluation, task->op, task->in_workspace);
+    for (size_t i = 0; i < task->operand_count; i++) {
+        const struct operand *operand = &task->operands[i];
+
+        evaluate_read(task->evaluation, operand->bytes, operand->count);
+        if (XXH3_64bits(operand->bytes, (size_t)operand->count) == operand->checksum) {
+            task->verified++;
+            continue;
+        }
+        task->corruptions++;
+        if (task->first_wrong == NULL) {
+            task->first_wrong = operand->id;
+        }
+    }
+    evaluate_close_op(task->evaluation, task->result_count > 0);
+    for (size_t i = 0; i < task->result_count; i++) {
+        struct result *result = &task->results[i];
+
+        evaluate_write(task->evaluation, i, result->bytes, result->count);
+        result->checksum = XXH3_64bits(result->bytes, (size_t)result->count);
+    }
+}
+
+static bool release(struct request *request) {
+    tn_status status = tn_lease_release(&request->lease, 0);
+
+    if (status != TN_OK) {
+        return request_fail(request, status, "giving back", "what it read");
+    }
+    request->lease = (tn_lease){NULL, 0};
+    return true;
+}
+
+static bool queue_compute(struct request *request) {
+    const struct machine *machine = &request->server->machine;
+    tn_status status =
+        machine->ops->host_function(machine->self, request->stream, compute, &request->task);
+
+    return status == TN_OK || request_fail(request, status, "queueing", "the arithmetic");
+}
+
+static bool wait_for_stream(struct request *request) {
+    const struct machine *machine = &request->server->machine;
+    tn_status status = machine->ops->stream_synchronize(machine->self, request->stream);
+
+    return status == TN_OK || request_fail(request, status, "waiting for", "its stream");
+}
+
+/*
+ * The lease ends while the arithmetic is queued: its event on the stream protects what is read
+ * until the stream has got past it.
+ */
+static bool run_task(struct request *request) {
+    return queue_compute(request) && release(request) && wait_for_stream(request);
+}
+
+/*
+ * --inject early-free: a key is read by a copy on a stream that the lease does not know. The lease
+ * ends, nothing protects the key any longer, it is dropped, and the read finds what is left.
+ */
+static bool run_task_on_freed(struct request *request, struct item *item, struct operand *operand) {
+    struct server *server = request->server;
+    struct early_read read = {0};
+    bool good = false;
+    tn_status status = early_read_begin(&read, &server->machine, operand->bytes, operand->count);
+
+    if (status == TN_OK && release(request) && wait_for_stream(request)) {
+        status = tn_manager_drop(server->manager, item->handle, server->machine.at, NULL);
+    }
+    if (status == TN_OK) {
+        placement_forget(&server->placement, item, TIER_DEVICE);
+        status = early_read_wait(&read, &server->machine);
+    }
+    if (status == TN_OK) {
+        /* Every operand but this one is a ciphertext of ours, or is in use and stays. */
+        operand->bytes = read.bytes;
+        good = queue_compute(request) && wait_for_stream(request);
+    } else {
+        request_fail(request, status, "injecting early-free into", item->id);
+    }
+    early_read_end(&read, &server->machine);
+    return good;
+}
+
+static bool run_arithmetic(struct request *request, struct workload_refs reads) {
+    struct inject *inject = &request->server->inject;
+
+    for (uint32_t i = 0; i < reads.count; i++) {
+        uint32_t value = request->program->work->refs[reads.first + i];
+
+        if (request->program->work->values[value].kind == KIND_KEY &&
+            inject_early_free_now(inject)) {
+            return run_task_on_freed(request, item_of(request, value), &request->task.operands[i]);
+        }
+    }
+    return run_task(request);
+}
+
+static bool keep_results(struct request *request, struct workload_refs writes) {
+    struct server *server = request->server;
+
+    for (uint32_t i = 0; i < writes.count; i++) {
+        uint32_t value = request->program->work->refs[writes.first + i];
+        struct result *result = &request->task.results[i];
+        struct owned *owned = &request->owned[value];
+        tn_status status = tn_manager_adopt_reserved(
+            server->manager, tn_buffer_payload(result->buffer), server->machine.at, TN_EXCLUSIVE,
+            &request->results_reservation, &owned->handle);
+
+        if (status != TN_OK) {
+            return request_fail(request, status, "adopting",
+                                request->program->work->values[value].id);
+        }
+        result->buffer = NULL;
+        owned->checksum = result->checksum;
+        owned->live = true;
+    }
+    return true;
+}
+
+static void count_task(struct request *request) {
+    struct task *task = &request->task;
+    struct tally *tally = &request->server->tally;
+
+    tally->verified += task->verified;
+    tally->corruptions += task->corruptions;
+    if (task->first_wrong != NULL) {
+        server_show_error(request->server,
+                          "request %" PRIu64 " of tenant %" PRIu64 ", operation %" PRIu64
+                          " (%s): %s has wrong bytes",
+                          request->number, request->tenant, request->next_op + 1,
+                          request->program->work->ops[request->next_op].name, task->first_wrong);
+    }
+}
+
+/* R3, for one operation. */
+static bool clean_up(struct request *request, bool good) {
+    tn_status status = TN_OK;
+
+    if (request->lease.record != NULL) {
+        good = release(request) && wait_for_stream(request) && good;
+    }
+    for (size_t i = 0; i < request->task.result_count; i++) {
+        tn_buffer_destroy(request->task.results[i].buffer);
+        request->task.results[i].buffer = NULL;
+    }
+    if (request->results_reservation.record != NULL) {
+        status = tn_reservation_release(&request->results_reservation);
+        request->results_reservation = (tn_reservation){NULL, 0};
+        if (status != TN_OK) {
+            good = request_fail(request, status, "giving back", "its reservation");
+        }
+    }
+    return good;
+}
+
+/* Plaintexts go after their last reader. */
+static bool retire_read(struct request *request, struct workload_refs reads) {
+    bool good = true;
+
+    for (uint32_t i = 0; i < reads.count; i++) {
+        uint32_t value = request->program->work->refs[reads.first + i];
+        struct item *item = NULL;
+        tn_status status = TN_OK;
+
+        if (request->program->work->values[value].kind != KIND_PLAINTEXT) {
+            continue;
+        }
+        item = item_of(request, value);
+        if (--item->readers == 0) {
+            status = placement_retire(&request->server->placement, item);
+        }
+        if (status != TN_OK) {
+            good = request_fail(request, status, "dropping", item->id);
+        }
+    }
+    return good;
+}
+
+bool operation_run(struct request *request, uint64_t index) {
+    const struct workload_op *op = &request->program->work->ops[index];
+    bool good = false;
+
+    request->task.op = index;
+    request->task.in_workspace = program_has_workspace(request->program, op);
+    request->task.operand_count = request->task.result_count = 0;
+    request->task.verified = request->task.corruptions = 0;
+    request->task.first_wrong = NULL;
+    mark_users(request, op->reads, true);
+    good = make_resident(request, op->reads) && make_results(request, op->writes) &&
+           borrow(request, op->reads) && run_arithmetic(request, op->reads);
+    if (good) {
+        count_task(request);
+        good = keep_results(request, op->writes);
+    }
+    good = clean_up(request, good);
+    mark_users(request, op->reads, false);
+    if (!good) {
+        return false;
+    }
+    for (uint32_t i = 0; i < op->frees.count; i++) {
+        if (!request_discard(request, request->program->work->refs[op->frees.first + i])) {
+            return false;
+        }
+    }
+    request->next_op = index + 1;
+    return retire_read(request, op->reads);
+}

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT */
+#include "request.h"
+
+#include "base.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <xxhash.h>
+
+/* Plaintexts of the program, from operation `first_op` on: so many more readers, or fewer. */
+static void count_readers(struct request *request, uint64_t first_op, bool more) {
+    const struct workload *work = request->program->work;
+
+    for (uint64_t i = first_op; i < work->op_count; i++) {
+        const struct workload_refs *reads = &work->ops[i].reads;
+
+        for (uint32_t r = 0; r < reads->count; r++) {
+            uint32_t value = work->refs[reads->first + r];
+
+            if (work->values[value].kind == KIND_PLAINTEXT) {
+                struct item *item =
+                    catalogue_item(&request->server->catalogue, request->program_index,
+                                   request->tenant, request->program, value);
+
+                item->readers = more ? item->readers + 1 : item->readers - 1;
+            }
+        }
+    }
+}
+
+static size_t most_reads(const struct workload *work) {
+    size_t most = 1;
+
+    for (size_t i = 0; i < work->op_count; i++) {
+        if (work->ops[i].reads.count > most) {
+            most = work->ops[i].reads.count;
+        }
+    }
+    return most;
+}
+
+static size_t most_writes(const struct workload *work) {
+    size_t most = 1;
+
+    for (size_t i = 0; i < work->op_count; i++) {
+        if (work->ops[i].writes.count > most) {
+            most = work->ops[i].writes.count;
+        }
+    }
+    return most;
+}
+
+static struct request *request_create(struct server *server, size_t program_index, uint64_t tenant,
+                                      uint64_t number, tn_stream stream) {
+    struct request *request = memory_new(1, sizeof *request);
+    const struct program *program = server->programs[program_index];
+    size_t reads = most_reads(program->work);
+
+    request->server = server;
+    request->program = program;
+    request->program_index = program_index;
+    request->tenant = tenant;
+    request->number = number;
+    request->stream = stream;
+    request->owned = memory_new(program->work->value_count, sizeof *request->owned);
+    request->handles = memory_new(reads, sizeof *request->handles);
+    request->task.operands = memory_new(reads, sizeof *request->task.operands);
+    request->task.results = memory_new(most_writes(program->work), sizeof *request->task.results);
+    request->task.evaluation = &request->evaluation;
+    evaluate_begin(&request->evaluation, server->options.seed, tenant, number);
+    count_readers(request, 0, true);
+    return request;
+}
+
+static void request_destroy(struct request *request) {
+    free(request->owned);
+    free(request->handles);
+    free(request->task.operands);
+    free(request->task.results);
+    free(request);
+}
+
+/* An input arrives in pageable memory, as data from the network would, and becomes ours to keep. */
+static bool adopt_input(struct request *request, uint32_t value) {
+    const struct program *program = request->program;
+    struct owned *owned = &request->owned[value];
+    uint64_t bytes = program->value_bytes[value];
+    struct generator generator = program_input(program, value, request->server->options.seed,
+                                               request->tenant, request->number);
+    tn_buffer *buffer = NULL;
+    tn_status status = tn_buffer_create(request->server->machine.driver, tn_location_pageable(),
+                                        &bytes, 1, &buffer);
+
+    if (status == TN_OK) {
+        generator_fill(&generator, buffer_bytes(buffer), bytes);
+        owned->checksum = XXH3_64bits(buffer_bytes(buffer), (size_t)bytes);
+        status = tn_manager_adopt(request->server->manager, tn_buffer_payload(buffer),
+                                  tn_location_pageable(), TN_EXCLUSIVE, &owned->handle);
+        if (status != TN_OK) {
+            tn_buffer_destroy(buffer);
+        }
+    }
+    if (status != TN_OK) {
+        return request_fail(request, status, "adopting", program->work->values[value].id);
+    }
+    owned->live = true;
+    return true;
+}
+
+static bool move_to(struct request *request, uint32_t value, tn_location to, enum path path) {
+    struct server *server = request->server;
+    tn_report report = TN_REPORT_INIT;
+    uint64_t began_ns = machine_now_ns(&server->machine);
+    tn_status status = TN_OK;
+
+    if (path == PATH_HOST_DEVICE) {
+        status = placement_make_room(&server->placement, TIER_DEVICE,
+                                     request->program->value_bytes[value]);
+    }
+    if (status == TN_OK) {
+        status = tn_manager_move(server->manager, request->owned[value].handle, to,
+                                 tn_location_none(), NULL, &report);
+    }
+    if (status != TN_OK) {
+        return request_fail(request, status, "moving", request->program->work->values[value].id);
+    }
+    server->tally.paths[path].count++;
+    server->tally.paths[path].bytes += report.logical_bytes;
+    server->tally.stall_ns += machine_now_ns(&server->machine) - began_ns;
+    return true;
+}
+
+static bool take_inputs(struct request *request) {
+    const struct workload *work = request->program->work;
+
+    for (uint32_t i = 0; i < work->value_count; i++) {
+        if (work->values[i].declared && !program_is_source(request->program, i) &&
+            !(adopt_input(request, i) &&
+              move_to(request, i, request->server->machine.at, PATH_HOST_DEVICE))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool open_stage(struct request *request, uint32_t stage) {
+    struct server *server = request->server;
+    uint64_t bytes = request->program->stage_bytes[stage];
+    tn_status status = TN_OK;
+
+    if (bytes == 0) {
+        return true;
+    }
+    status =
+        placement_reserve(&server->placement, bytes, "workspace", &request->workspace_reservation);
+    if (status == TN_OK) {
+        status =
+            tn_memory_alloc(server->machine.driver, server->machine.at, bytes, &request->workspace);
+    }
+    if (status != TN_OK) {
+        return request_fail(request, status, "reserving", "workspace");
+    }
+    request->workspace_bytes = bytes;
+    evaluate_open_stage(&request->evaluation, request->workspace, bytes);
+    return true;
+}
+
+/* R2: the memory first, then the bytes that stood for it. */
+static bool free_workspace(struct request *request) {
+    struct server *server = request->server;
+    tn_status status = tn_memory_free(server->machine.driver, server->machine.at,
+                                      request->workspace, request->workspace_bytes);
+    tn_status released = tn_reservation_release(&request->workspace_reservation);
+
+    request->workspace = NULL;
+    request->workspace_reservation = (tn_reservation){NULL, 0};
+    if (status == TN_OK) {
+        status = released;
+    }
+    return status == TN_OK || request_fail(request, status, "freeing", "workspace");
+}
+
+static bool close_stage(struct request *request) {
+    if (request->workspace == NULL) {
+        return true;
+    }
+    evaluate_close_stage(&request->evaluation);
+    return free_workspace(request);
+}
+
+static enum request_end run_stages(struct request *request) {
+    const struct workload *work = request->program->work;
+
+    for (uint32_t s = 0; s < work->stage_count; s++) {
+        const struct workload_stage *stage = &work->stages[s];
+
+        if (!open_stage(request, s)) {
+            return REQUEST_FAILED;
+        }
+        for (uint32_t i = 0; i < stage->op_count; i++) {
+            if (server_is_stopped()) {
+                return REQUEST_STOPPED;
+            }
+            if (!operation_run(request, stage->first_op + i)) {
+                return REQUEST_FAILED;
+            }
+        }
+        if (!close_stage(request)) {
+            return REQUEST_FAILED;
+        }
+        server_show_progress(request->server);
+    }
+    return REQUEST_DONE;
+}
+
+static bool read_output(struct request *request, uint32_t value) {
+    struct tally *tally = &request->server->tally;
+    const struct owned *owned = &request->owned[value];
+    uint64_t bytes = request->program->value_bytes[value];
+    const char *id = request->program->work->values[value].id;
+    const void *payload = NULL;
+    tn_status status = tn_manager_acquire(request->server->manager, &owned->handle, 1,
+                                          tn_location_pageable(), NULL, &request->lease);
+
+    if (status != TN_OK) {
+        request->lease = (tn_lease){NULL, 0};
+        return request_fail(request, status, "borrowing", id);
+    }
+    status = tn_lease_lookup(&request->lease, owned->handle, &payload);
+    if (status == TN_OK) {
+        const void *place = buffer_bytes(payload);
+
+        evaluate_read(&request->evaluation, place, bytes);
+        if (XXH3_64bits(place, (size_t)bytes) == owned->checksum) {
+            tally->verified++;
+        } else {
+            tally->corruptions++;
+            server_show_error(request->server,
+                              "request %" PRIu64 " of tenant %" PRIu64
+                              ": the output %s has wrong bytes",
+                              request->number, request->tenant, id);
+        }
+        status = tn_lease_release(&request->lease, 0);
+        if (status == TN_OK) {
+            request->lease = (tn_lease){NULL, 0};
+        }
+    }
+    return status == TN_OK || request_fail(request, status, "reading", id);
+}
+
+/* The results go back to pageable memory, where they are read a last time. */
+static bool give_outputs(struct request *request, uint64_t *out_digest) {
+    const struct workload *work = request->program->work;
+    const struct workload_refs *outputs = &work->outputs;
+
+    evaluate_open_op(&request->evaluation, work->op_count, false);
+    for (uint32_t i = 0; i < outputs->count; i++) {
+        uint32_t value = work->refs[outputs->first + i];
+
+        if (program_is_source(request->program, value)) {
+            continue; /* a key or plaintext is no result of the request */
+        }
+        if (!move_to(request, value, tn_location_pageable(), PATH_DEVICE_HOST) ||
+            !read_output(request, value)) {
+            return false;
+        }
+    }
+    evaluate_close_op(&request->evaluation, true);
+    *out_digest = request->evaluation.digest;
+    return true;
+}
+
+/* R3. */
+static bool clean_up(struct request *request) {
+    const struct workload *work = request->program->work;
+    bool good = true;
+
+    count_readers(request, request->next_op, false);
+    if (request->lease.record != NULL) {
+        tn_status status = tn_lease_release(&request->lease, TN_RELEASE_WAIT);
+
+        good = status == TN_OK || request_fail(request, status, "giving back", "a lease");
+    }
+    if (request->workspace_reservation.record != NULL) {
+        good = free_workspace(request) && good;
+    }
+    for (uint32_t i = 0; i < work->value_count; i++) {
+        good = request_discard(request, i) && good;
+    }
+    return good;
+}
+
+enum request_end request_serve(struct server *server, size_t program_index, uint64_t tenant,
+                               uint64_t number, tn_stream stream, uint64_t *out_digest) {
+    struct request *request = request_create(server, program_index, tenant, number, stream);
+    enum request_end end = take_inputs(request) ? run_stages(request) : REQUEST_FAILED;
+
+    if (end == REQUEST_DONE && !give_outputs(request, out_digest)) {
+        end = REQUEST_FAILED;
+    }
+    if (!clean_up(request) && end == REQUEST_DONE) {
+        end = REQUEST_FAILED;
+    }
+    request_destroy(request);
+    return end;
+}

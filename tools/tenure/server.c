@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+#include "server.h"
+
+#include "base.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+static uint64_t plus(uint64_t a, uint64_t b) { return a > INT64_MAX - b ? INT64_MAX : a + b; }
+
+static uint64_t times(uint64_t a, uint64_t b) {
+    return b != 0 && a > INT64_MAX / b ? INT64_MAX : a * b;
+}
+
+static int load_programs(struct server *server) {
+    size_t count = server->options.workload_count;
+
+    server->programs = memory_new(count, sizeof(struct program *));
+    for (size_t i = 0; i < count; i++) {
+        char *error = NULL;
+        struct workload *work = workload_load(server->options.workloads[i], &error);
+
+        if (work == NULL) {
+            complain("%s", error);
+            free(error);
+            return EXIT_USAGE;
+        }
+        server->programs[i] = program_create(work, server->options.scale);
+        if (server->programs[i] == NULL) {
+            workload_destroy(work);
+            return EXIT_USAGE;
+        }
+        server->program_count = i + 1;
+    }
+    return EXIT_GOOD;
+}
+
+/* What the budgets are made of, over all programs. */
+struct needs {
+    uint64_t tenant_key_bytes;                          /* keys of one tenant */
+    uint64_t largest_key_bytes, peak_bytes, need_bytes; /* of the neediest program */
+    uint64_t source_bytes; /* everything with a source, of all tenants */
+};
+
+static struct needs find_needs(const struct server *server) {
+    struct needs needs = {0};
+
+    for (size_t i = 0; i < server->program_count; i++) {
+        const struct program *program = server->programs[i];
+
+        needs.tenant_key_bytes = plus(needs.tenant_key_bytes, program->tenant_key_bytes);
+        needs.source_bytes =
+            plus(needs.source_bytes, times(program->source_bytes, server->options.tenants + 1));
+        if (program->largest_key_bytes > needs.largest_key_bytes) {
+            needs.largest_key_bytes = program->largest_key_bytes;
+        }
+        if (program->peak_bytes > needs.peak_bytes) {
+            needs.peak_bytes = program->peak_bytes;
+        }
+        if (program->need_bytes > needs.need_bytes) {
+            needs.need_bytes = program->need_bytes;
+        }
+    }
+    return needs;
+}
+
+static uint64_t share(double percent, uint64_t bytes) {
+    double part = percent / 100 * (double)bytes;
+
+    return part >= 9.2e18 ? INT64_MAX : (uint64_t)part;
+}
+
+static uint64_t budget_of(const struct budget *budget, uint64_t whole_bytes, uint64_t extra_bytes) {
+    switch (budget->form) {
+    case BUDGET_BYTES:
+        return budget->bytes;
+    case BUDGET_PERCENT:
+        return plus(share(budget->percent, whole_bytes), extra_bytes);
+    default:
+        return UINT64_MAX;
+    }
+}
+
+/* The numbers behind a refusal, before anything is started. */
+static int judge_budgets(struct server *server, const struct needs *needs) {
+    const struct serve_options *options = &server->options;
+    uint64_t workers = options->workers;
+    uint64_t per_worker = plus(needs->peak_bytes, times(2, needs->largest_key_bytes));
+    uint64_t least = times(workers, needs->need_bytes);
+    uint64_t device =
+        budget_of(&options->device_budget, needs->tenant_key_bytes, times(workers, per_worker));
+
+    server->budget_bytes[TIER_DEVICE] = device;
+    server->budget_bytes[TIER_PINNED] =
+        budget_of(&options->pinned_budget, times(options->tenants, needs->tenant_key_bytes), 0);
+    if (device >= least) {
+        return EXIT_GOOD;
+    }
+    complain("serve: the device budget of %" PRIu64 " bytes is below the %" PRIu64
+             " bytes that %" PRIu64 " worker%s: each %" PRIu64
+             " bytes for the ciphertexts and workspace of a request and what one operation reads "
+             "(ciphertexts and workspace alone: %" PRIu64 ", largest key: %" PRIu64 ")",
+             device, least, workers, workers == 1 ? " needs" : "s need", needs->need_bytes,
+             needs->peak_bytes, needs->largest_key_bytes);
+    return EXIT_USAGE;
+}
+
+/* As large as the budget, so that the machine itself refuses what the library should have. */
+static char *describe_machine(const struct server *server, const struct needs *needs) {
+    const struct serve_options *options = &server->options;
+    uint64_t memory = server->budget_bytes[TIER_DEVICE];
+    double rate =
+        options->link_bytes_per_s * (double)options->scale.over / (double)options->scale.under;
+
+    if (options->machine != NULL) {
+        return text_copy(options->machine);
+    }
+    if (memory == UINT64_MAX) {
+        memory = plus(needs->source_bytes, times(options->workers, needs->need_bytes));
+    }
+    return text_format("dev:1 mem=%" PRIu64 "B link=host:%.3fBps latency=%" PRIu64 "ns clock=%s",
+                       memory, rate < 1 ? 1.0 : rate, options->latency_ns,
+                       options->virtual_time ? "virtual" : "threads");
+}
+
+static int open_machine(struct server *server, const struct needs *needs) {
+    char *description = describe_machine(server, needs);
+    int code = machine_open(&server->machine, description, server->options.device);
+    const tn_driver_ops *ops = server->machine.ops;
+
+    free(description);
+    if (code != EXIT_GOOD) {
+        return code;
+    }
+    if (ops->capabilities == NULL || ops->host_function == NULL ||
+        (ops->capabilities(server->machine.self) & TN_DRIVER_HOST_ADDRESSABLE) == 0) {
+        complain("serve: %s: the evaluator computes on the host, and the host cannot read this "
+                 "device's memory; use sim:N",
+                 server->options.device);
+        return EXIT_USAGE;
+    }
+    return EXIT_GOOD;
+}
+
+static int make_files(struct server *server) {
+    struct cache cache = {0};
+    bool good = false;
+
+    catalogue_init(&server->catalogue, server->programs, server->program_count,
+                   server->options.tenants);
+    if (!cache_open(&cache, server->options.cache)) {
+        return EXIT_USAGE;
+    }
+    good =
+        catalogue_make_files(&server->catalogue, &cache, server->options.seed, server_is_stopped);
+    cache_close(&cache);
+    if (good) {
+        return EXIT_GOOD;
+    }
+    if (server_is_stopped()) {
+        complain("serve: interrupted before the first request");
+        return EXIT_INTERRUPTED;
+    }
+    return EXIT_USAGE;
+}
+
+static int create_manager(struct server *server) {
+    tn_budget budgets[TIER_COUNT];
+    tn_config config = TN_CONFIG_INIT;
+    tn_location at[TIER_COUNT] = {tn_location_pinned(), server->machine.at};
+    tn_status status = TN_OK;
+
+    for (int tier = 0; tier < TIER_COUNT; tier++) {
+        if (server->budget_bytes[tier] != UINT64_MAX) {
+            budgets[config.budget_count++] =
+                (tn_budget){.at = at[tier], .bytes = server->budget_bytes[tier]};
+        }
+    }
+    config.driver = server->machine.driver;
+    config.budgets = budgets;
+    config.mode = TN_MODE_CONCURRENT;
+    config.trace_capacity = TN_TRACE_NONE;
+    status = tn_manager_create(&config, &server->manager);
+    if (status != TN_OK) {
+        char *text = status_text(status);
+
+        complain("serve: no manager: %s", text);
+        free(text);
+        return EXIT_FAILED;
+    }
+    placement_init(&server->placement, server->manager, &server->machine, &server->tally);
+    return catalogue_register(&server->catalogue, server->manager) ? EXIT_GOOD : EXIT_FAILED;
+}
+
+int server_open(struct server *server) {
+    struct needs needs = {0};
+    int code = load_programs(server);
+
+    if (code == EXIT_GOOD) {
+        needs = find_needs(server);
+        code = judge_budgets(server, &needs);
+    }
+    if (code == EXIT_GOOD) {
+        code = open_machine(server, &needs);
+    }
+    if (code == EXIT_GOOD) {
+        code = make_files(server);
+    }
+    if (code == EXIT_GOOD && !inject_prepare(&server->inject, server->options.inject,
+                                             &server->machine, &server->catalogue)) {
+        code = EXIT_USAGE;
+    }
+    return code == EXIT_GOOD ? create_manager(server) : code;
+}
+
+/* Whether the machine has got everything back. */
+static bool is_empty(const struct server *server) {
+    const tn_location at[TIER_COUNT] = {tn_location_pinned(), server->machine.at};
+    bool empty = true;
+
+    for (int tier = 0; server->machine.sim != NULL && tier < TIER_COUNT; tier++) {
+        tn_sim_memory memory = {.size = sizeof memory};
+
+        if (tn_sim_read_memory(server->machine.sim, at[tier], &memory) == TN_OK &&
+            memory.live_bytes > 0) {
+            complain("serve: %" PRIu64 " bytes in %" PRIu64 " blocks were left in %s memory",
+                     memory.live_bytes, memory.live_blocks, tier_name((enum tier)tier));
+            empty = false;
+        }
+    }
+    return empty;
+}
+
+static bool close_manager(struct server *server) {
+    tn_status status = tn_manager_close(server->manager, 0);
+    tn_status destroyed = TN_OK;
+
+    if (status != TN_OK) {
+        char *text = status_text(status);
+
+        complain("serve: the manager does not close: %s", text);
+        free(text);
+    }
+    destroyed = tn_manager_destroy(server->manager);
+    server->manager = NULL;
+    return status == TN_OK && destroyed == TN_OK && is_empty(server);
+}
+
+bool server_close(struct server *server) {
+    bool good = true;
+
+    inject_disarm(&server->inject);
+    if (server->manager != NULL) {
+        good = close_manager(server);
+    }
+    machine_close(&server->machine);
+    catalogue_fini(&server->catalogue);
+    for (size_t i = 0; i < server->program_count; i++) {
+        program_destroy(server->programs[i]);
+    }
+    free(server->programs);
+    tally_fini(&server->tally);
+    return good;
+}
