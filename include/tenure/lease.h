@@ -7,7 +7,7 @@
  *
  * Departure: an ended lease, hold or reservation names nothing any longer. Its handles, location, bytes and label, which
  * the caller gave, answer TN_ERR_LIFETIME_CLOSED (the specification keeps them readable: M135, M153, M159); only the active
- * flag stays. D11: a second release may report success while the first is still recording its events.
+ * flag stays (after a failed wait it says active until its streams' work is done or it is released: M146). D11: a second release may report success while the first is still recording its events.
  */
 #ifndef TENURE_LEASE_H
 #define TENURE_LEASE_H

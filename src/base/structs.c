@@ -3,6 +3,9 @@
 
 #include "base/base_internal.h"
 
+/* No struct of ours will ever be larger: a size beyond is garbage, and must not be read up to. */
+#define SIZE_LIMIT 65536u
+
 static size_t size_member(const void *object)
 {
     size_t size;
@@ -18,10 +21,10 @@ tn_status tn__struct_in(void *to, size_t ours, size_t least, const void *from, c
     if (theirs < least)
         return tn__fail(TN_ERR_KIND, "%s has the wrong size %zu", name, theirs);
     const unsigned char *bytes = from;
-    for (size_t i = ours; i < theirs && theirs <= 65536; i++)
+    for (size_t i = ours; i < theirs && theirs <= SIZE_LIMIT; i++)
         if (bytes[i])
             return tn__fail(TN_ERR_KIND, "%s is of a newer interface (size %zu)", name, theirs);
-    if (theirs > 65536)
+    if (theirs > SIZE_LIMIT)
         return tn__fail(TN_ERR_KIND, "%s has the wrong size %zu", name, theirs);
     memset(to, 0, ours);
     memcpy(to, from, theirs < ours ? theirs : ours);
@@ -33,7 +36,7 @@ tn_status tn__struct_check_out(const void *out, size_t least, const char *name)
 {
     if (!out)
         return tn__fail(TN_ERR_KIND, "%s is NULL", name);
-    if (size_member(out) < least || size_member(out) > 65536)
+    if (size_member(out) < least || size_member(out) > SIZE_LIMIT)
         return tn__fail(TN_ERR_KIND, "%s has the wrong size %zu", name, size_member(out));
     return TN_OK;
 }

@@ -186,6 +186,11 @@ void tn__life_abandon(tn__life *life)
     tn__scan(life, visit_abandoned, life);
 }
 
+void tn__life_keep_storage(tn__life *life)
+{
+    life->keep_storage = true;
+}
+
 bool tn__life_keeps_storage(const tn__life *life)
 {
     return life->keep_storage;

@@ -65,6 +65,9 @@ TN_NODISCARD tn_status tn__life_hold(tn__life *life, const tn_handle *handles, s
 TN_NODISCARD tn_status tn__life_reserve(tn__life *life, tn_location at, uint64_t bytes, const char *label,
                                         tn_reservation *out);
 
+/* What tn__life_take_begin() would say now (admission is reported before an alias, M56). */
+TN_NODISCARD tn_status tn__life_take_check(tn__life *life, const tn_reservation *reservation, tn_location at,
+                                           uint64_t bytes);
 /* Move `bytes` of an active reservation into the caller's hands: they stay in the ledger's total, charged to nobody yet. Under store->lock. The
  * slot's counter is odd from success until tn__life_take_end(). TN_ERR_VALUE (other manager or location), TN_ERR_LIFETIME_CLOSED,
  * TN_ERR_BUDGET. */
@@ -167,6 +170,7 @@ TN_NODISCARD tn_status tn__life_close_force(tn__life *life, tn_status (*sync)(vo
 void tn__life_abandon(tn__life *life);
 /* M148: an abandoned lease may still be read by a device: no payload may be freed, for the rest of the process. */
 bool tn__life_keeps_storage(const tn__life *life);
+void tn__life_keep_storage(tn__life *life);
 /* Something was retired: the reaper has work. */
 void tn__life_wake(tn__life *life);
 

@@ -139,7 +139,18 @@ tn_status tn__life_reserve(tn__life *life, tn_location at, uint64_t bytes, const
 
 /* ---- adopt_reserved ------------------------------------------------------------------------------------------ */
 
-static tn_status take_check(tn__life *life, const tn_reservation *reservation, tn_location at)
+static tn_status too_small(const tn__life *life, tn_location at, uint64_t left, uint64_t bytes)
+{
+    tn_error *e = tn__error(TN_ERR_BUDGET, "the reservation has %llu bytes left", (unsigned long long)left);
+    e->manager = life->manager;
+    e->reason = TN_REASON_RESERVATION_BUDGET;
+    e->at = at;
+    e->budget_bytes = left;
+    e->requested_bytes = bytes;
+    return TN_ERR_BUDGET;
+}
+
+tn_status tn__life_take_check(tn__life *life, const tn_reservation *reservation, tn_location at, uint64_t bytes)
 {
     tn__record *record = reservation->record;
     if (!record || tn__record_word(record) != tn__word(reservation->generation, TN__ACTIVE))
@@ -149,38 +160,29 @@ static tn_status take_check(tn__life *life, const tn_reservation *reservation, t
         return tn__fail(TN_ERR_VALUE, "the reservation is another manager's");
     if (!tn__location_same(tn__what_location(what), at))
         return tn__fail(TN_ERR_VALUE, "the reservation is at another location");
-    return TN_OK;
+    uint64_t left = tn__load_rlx(&record->pair.high);
+    return left < bytes ? too_small(life, at, left, bytes) : TN_OK;
 }
 
 tn_status tn__life_take_begin(tn__life *life, const tn_reservation *reservation, tn_location at, uint64_t bytes)
 {
     tn__thread *thread;
     tn_status status = tn__life_thread(life, &thread);
-    if (status == TN_OK)
-        status = take_check(life, reservation, at);
-    if (status != TN_OK)
-        return status;
-    tn__slot *slot = tn__life_own_slot(life, thread);
+    tn__slot *slot = status == TN_OK ? tn__life_own_slot(life, thread) : NULL;
     tn__record *record = reservation->record;
     uint64_t active = tn__word(reservation->generation, TN__ACTIVE);
-    for (;;) {
+    while (status == TN_OK) {
+        status = tn__life_take_check(life, reservation, at, bytes); /* again: it may have been released, or adopted from */
+        if (status != TN_OK)
+            break;
         uint64_t left = tn__load_rlx(&record->pair.high);
-        if (left < bytes) {
-            tn_error *e = tn__error(TN_ERR_BUDGET, "the reservation has %llu bytes left", (unsigned long long)left);
-            e->at = at;
-            e->manager = life->manager;
-            e->budget_bytes = left;
-            e->requested_bytes = bytes;
-            return TN_ERR_BUDGET;
-        }
         uint64_t count = tn__count_begin(slot);
         /* [word] acq_rel: only an active reservation of this generation loses bytes. */
-        if (tn__pair_cas_acq_rel(&record->pair, active, left, active, left - bytes))
+        if (left >= bytes && tn__pair_cas_acq_rel(&record->pair, active, left, active, left - bytes))
             return TN_OK;
         tn__count_end(slot, count, 0);
-        if (tn__record_word(record) != active)
-            return tn__fail(TN_ERR_LIFETIME_CLOSED, "the reservation has ended");
     }
+    return status;
 }
 
 void tn__life_take_end(tn__life *life)

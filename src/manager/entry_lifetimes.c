@@ -57,7 +57,7 @@ tn_status tn_manager_acquire(tn_manager *m, const tn_handle *handles, size_t cou
         status = check_stream(m, at, stream, &info);
     if (status == TN_OK)
         status = tn__life_acquire(m->life, handles, count, at, stream, &info, out);
-    return status;
+    return tn__done(m, status);
 }
 
 tn_status tn_manager_hold(tn_manager *m, const tn_handle *handles, size_t count, tn_location at, tn_hold *out)
@@ -67,7 +67,7 @@ tn_status tn_manager_hold(tn_manager *m, const tn_handle *handles, size_t count,
         status = tn__life_reap_manual(m->life);
     if (status == TN_OK)
         status = tn__life_hold(m->life, handles, count, at, out);
-    return status;
+    return tn__done(m, status);
 }
 
 tn_status tn_manager_reserve(tn_manager *m, tn_location at, uint64_t bytes, const char *label, tn_reservation *out)
@@ -86,7 +86,7 @@ tn_status tn_manager_reserve(tn_manager *m, tn_location at, uint64_t bytes, cons
         status = tn__driver_check_location(m->driver, at, &at);
     if (status == TN_OK)
         status = tn__life_reserve(m->life, at, bytes, label, out);
-    return status;
+    return tn__done(m, status);
 }
 
 /* ---- Leases ---------------------------------------------------------------------------------------------------- */
@@ -197,6 +197,6 @@ tn_status tn_reservation_read(const tn_reservation *reservation, tn_reservation_
 {
     tn_status status = tn__not_null(reservation, "the reservation");
     if (status == TN_OK)
-        status = tn__struct_check_out(out, sizeof *out, "tn_reservation_info");
+        status = tn__struct_check_out(out, sizeof(size_t), "tn_reservation_info");
     return status == TN_OK ? tn__reservation_read(reservation, out) : status;
 }

@@ -16,7 +16,7 @@ tn_status tn_manager_state_version(tn_manager *m, uint64_t *out)
         status = tn__life_reap_manual(m->life);
     if (status == TN_OK)
         *out = tn__state_version(m->store, m->life);
-    return status;
+    return tn__done(m, status);
 }
 
 static tn_status check_array(tn_manager *m, const void *out, const size_t *inout_count)
@@ -36,7 +36,7 @@ tn_status tn_manager_locations(tn_manager *m, tn_location *out, size_t *inout_co
     if (status == TN_OK)
         status = tn__manager_enter_guard_only(m);
     if (status != TN_OK)
-        return status;
+        return tn__done(m, status);
     tn__lock(&m->store->lock);
     tn__rcu_lock();
     const tn__table *table = tn__store_current(m->store)->table;
@@ -52,12 +52,12 @@ tn_status tn_manager_trace(tn_manager *m, tn_report *out, size_t *inout_count)
 {
     tn_status status = check_array(m, out, inout_count);
     if (status == TN_OK && *inout_count > 0)
-        status = tn__struct_check_out(out, sizeof *out, "the first tn_report");
+        status = tn__struct_check_out(out, sizeof(size_t), "the first tn_report");
     if (status == TN_OK)
         status = tn__manager_enter_guard_only(m);
     if (status == TN_OK)
         tn__trans_trace(m->trans, out, inout_count);
-    return status;
+    return tn__done(m, status);
 }
 
 tn_status tn_manager_clear_trace(tn_manager *m)
@@ -67,7 +67,7 @@ tn_status tn_manager_clear_trace(tn_manager *m)
         status = tn__manager_enter_guard_only(m);
     if (status == TN_OK)
         tn__trans_clear_trace(m->trans);
-    return status;
+    return tn__done(m, status);
 }
 
 tn_status tn_manager_step(tn_manager *m, uint64_t *out)
@@ -78,19 +78,19 @@ tn_status tn_manager_step(tn_manager *m, uint64_t *out)
     if (status == TN_OK)
         status = tn__manager_enter(m, true, &thread);
     if (status != TN_OK)
-        return status;
+        return tn__done(m, status);
     if (tn__rcu_in_section())
-        return tn__fail(TN_ERR_REENTRANCY, "called inside an RCU read section");
+        return tn__done(m, tn__fail(TN_ERR_REENTRANCY, "called inside an RCU read section"));
     tn_status reaped = tn__life_reap(m->life, &done);
     tn_error kept = *tn__error_current();
     status = tn__life_collect(m->life, &done);
     if (status == TN_OK)
         status = tn__store_collect(m->store, &done);
     if (reaped != TN_OK)
-        return tn__error_restore(&kept);
+        return tn__done(m, tn__error_restore(&kept));
     if (status == TN_OK && out)
         *out = done;
-    return status;
+    return tn__done(m, status);
 }
 
 tn_status tn_snapshot_take(tn_manager *m, tn_snapshot **out)
@@ -105,5 +105,5 @@ tn_status tn_snapshot_take(tn_manager *m, tn_snapshot **out)
         status = tn__life_reap_manual(m->life);
     if (status == TN_OK)
         status = tn__snapshot_take(m->store, m->life, m->driver, tn__trans_now(m->trans), out);
-    return status;
+    return tn__done(m, status);
 }

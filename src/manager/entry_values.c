@@ -23,8 +23,8 @@ static tn_status adopt(tn_manager *m, tn_payload payload, tn_location at, uint32
     if (status == TN_OK)
         status = tn__manager_enter(m, false, &thread);
     if (status != TN_OK)
-        return status;
-    return tn__trans_adopt(m->trans, thread, payload, at, replica_mode, reservation, out);
+        return tn__done(m, status);
+    return tn__done(m, tn__trans_adopt(m->trans, thread, payload, at, replica_mode, reservation, out));
 }
 
 tn_status tn_manager_adopt(tn_manager *m, tn_payload payload, tn_location at, uint32_t replica_mode, tn_handle *out)
@@ -44,25 +44,22 @@ tn_status tn_manager_register_source(tn_manager *m, const tn_value_spec *spec, c
 {
     tn__thread *thread;
     tn_value_spec s;
-    tn_source from;
     tn_status status = tn__not_null(m, "the manager");
     if (status == TN_OK)
         status = tn__not_null(out, "the output");
     if (status == TN_OK)
         status = tn_value_spec_check(spec);
     if (status == TN_OK)
-        status = tn__struct_in(&s, sizeof s, sizeof s, spec, "tn_value_spec");
+        status = tn__struct_in(&s, sizeof s, sizeof(size_t) + 1, spec, "tn_value_spec");
     if (status == TN_OK)
-        status = tn__struct_in(&from, sizeof from, sizeof from, source, "tn_source");
-    if (status == TN_OK)
-        status = tn__source_check(&from, &s);
+        status = tn__source_check(source, &s);
     if (status == TN_OK)
         status = tn__manager_enter(m, false, &thread);
     if (status != TN_OK)
-        return status;
+        return tn__done(m, status);
     if (at.kind == TN_LOCATION_NONE)
         at = tn_location_pageable();
-    return tn__trans_register(m->trans, thread, &s, &from, at, out);
+    return tn__done(m, tn__trans_register(m->trans, thread, &s, source, at, out));
 }
 
 /* ---- Actions ------------------------------------------------------------------------------------------------ */
@@ -92,10 +89,10 @@ static tn_status act(tn_manager *m, const tn_action *action, tn_stream stream, t
     if (status == TN_OK)
         status = action_form(action);
     if (status == TN_OK && out)
-        status = tn__struct_check_out(out, sizeof *out, "tn_report");
+        status = tn__struct_check_out(out, sizeof(size_t), "tn_report");
     if (status == TN_OK)
         status = tn__manager_enter(m, false, &thread);
-    return status == TN_OK ? tn__trans_action(m->trans, thread, action, stream, out) : status;
+    return tn__done(m, status == TN_OK ? tn__trans_action(m->trans, thread, action, stream, out) : status);
 }
 
 tn_status tn_manager_ensure(tn_manager *m, tn_handle handle, tn_location at, tn_stream stream, tn_report *out)

@@ -103,7 +103,7 @@ tn_status tn_manager_create(const tn_config *config, tn_manager **out)
     tn_config c = TN_CONFIG_INIT;
     tn_status status = tn__not_null(out, "the output");
     if (status == TN_OK && config)
-        status = tn__struct_in(&c, sizeof c, sizeof(size_t), config, "tn_config");
+        status = tn__struct_in(&c, sizeof c, sizeof(size_t) + 1, config, "tn_config");
     if (status == TN_OK)
         status = check_config(&c);
     if (status != TN_OK)
@@ -156,8 +156,8 @@ tn_status tn_manager_close(tn_manager *m, uint32_t flags)
     if (status == TN_OK)
         status = tn__manager_enter(m, true, &thread);
     if (status != TN_OK)
-        return status;
-    return tn__trans_close(m->trans, thread, !(flags & TN_CLOSE_NO_WAIT), (flags & TN_CLOSE_FORCE) != 0);
+        return tn__done(m, status);
+    return tn__done(m, tn__trans_close(m->trans, thread, !(flags & TN_CLOSE_NO_WAIT), (flags & TN_CLOSE_FORCE) != 0));
 }
 
 /* D15: each open lifetime gives a warning; streams of open leases are synchronised; then everything is cleared. */
@@ -166,13 +166,7 @@ static tn_status close_for_destroy(tn_manager *m, tn__thread *thread)
     if (tn__life_closed(m->life))
         return TN_OK;
     tn__life_abandon(m->life);
-    tn_status status = tn__trans_close(m->trans, thread, true, true);
-    if (status == TN_OK)
-        return TN_OK;
-    /* A device that cannot be synchronised may still read: the storage is kept for the rest of the process (M148). */
-    tn__life_warn(m->life, TN_DIAGNOSTIC_CLEANUP, status, tn_location_none(),
-                  "the manager could not be closed; its storage is kept");
-    return status;
+    return tn__trans_close_for_destroy(m->trans, thread);
 }
 
 tn_status tn_manager_destroy(tn_manager *m)
@@ -186,7 +180,7 @@ tn_status tn_manager_destroy(tn_manager *m)
     if (status == TN_OK)
         status = close_for_destroy(m, thread);
     if (status != TN_OK)
-        return status;
+        return tn__done(m, status);
     destroy_parts(m);
     return TN_OK;
 }

@@ -23,6 +23,14 @@ TN_NODISCARD tn_status tn__manager_enter(tn_manager *m, bool closed_ok, tn__thre
 /* Guard only (M21, M235). */
 TN_NODISCARD tn_status tn__manager_enter_guard_only(tn_manager *m);
 
+/* The end of an entry point: an error names the manager that was called. */
+static inline tn_status tn__done(const tn_manager *m, tn_status status)
+{
+    if (tn__unlikely(status != TN_OK) && m)
+        tn__error_current()->manager = m->id;
+    return status;
+}
+
 /* Form of a handle (M8). */
 TN_NODISCARD tn_status tn__handle_in(tn_handle handle);
 /* Form of a collection of handles (M128). */

@@ -12,13 +12,13 @@ static tn_status check(const tn_snapshot *s)
 }
 
 /* The array protocol: room in, real total out, `size` of element 0 is the stride. */
-static tn_status check_array(const tn_snapshot *s, const void *out, const size_t *inout_count, size_t least)
+static tn_status check_array(const tn_snapshot *s, const void *out, const size_t *inout_count)
 {
     tn_status status = check(s);
     if (status == TN_OK && !inout_count)
         status = tn__fail(TN_ERR_KIND, "the count is NULL");
     if (status == TN_OK && *inout_count > 0)
-        status = tn__struct_check_out(out, least, "the array");
+        status = tn__struct_check_out(out, sizeof(size_t), "the array");
     return status;
 }
 
@@ -35,7 +35,7 @@ tn_status tn_snapshot_read(const tn_snapshot *s, tn_snapshot_info *out)
 {
     tn_status status = check(s);
     if (status == TN_OK)
-        status = tn__struct_check_out(out, sizeof *out, "tn_snapshot_info");
+        status = tn__struct_check_out(out, sizeof(size_t), "tn_snapshot_info");
     if (status != TN_OK)
         return status;
     const tn_version *v = s->pass.version;
@@ -77,7 +77,7 @@ tn_status tn_snapshot_next(const tn_snapshot *s, uint64_t *inout_cursor, tn_valu
     if (status == TN_OK && (!inout_cursor || !out_more))
         status = tn__fail(TN_ERR_KIND, "an argument is NULL");
     if (status == TN_OK)
-        status = tn__struct_check_out(out, sizeof *out, "tn_value_info");
+        status = tn__struct_check_out(out, sizeof(size_t), "tn_value_info");
     if (status != TN_OK)
         return status;
     const tn__value *value = tn__version_next(s->pass.version, *inout_cursor);
@@ -107,7 +107,7 @@ tn_status tn_snapshot_value(const tn_snapshot *s, tn_handle handle, tn_value_inf
     const tn__value *value = NULL;
     tn_status status = check(s);
     if (status == TN_OK)
-        status = tn__struct_check_out(out, sizeof *out, "tn_value_info");
+        status = tn__struct_check_out(out, sizeof(size_t), "tn_value_info");
     if (status == TN_OK)
         status = find(s, handle, &value);
     if (status == TN_OK)
@@ -119,7 +119,7 @@ tn_status tn_snapshot_materializations(const tn_snapshot *s, tn_handle handle, t
                                        size_t *inout_count)
 {
     const tn__value *value = NULL;
-    tn_status status = check_array(s, out, inout_count, sizeof *out);
+    tn_status status = check_array(s, out, inout_count);
     if (status == TN_OK)
         status = find(s, handle, &value);
     if (status != TN_OK)
@@ -169,7 +169,7 @@ static tn_location_info location_info(const tn_snapshot *s, uint32_t k)
 
 tn_status tn_snapshot_locations(const tn_snapshot *s, tn_location_info *out, size_t *inout_count)
 {
-    tn_status status = check_array(s, out, inout_count, sizeof *out);
+    tn_status status = check_array(s, out, inout_count);
     if (status != TN_OK)
         return status;
     uint32_t count = s->pass.version->table->count;
@@ -183,7 +183,7 @@ tn_status tn_snapshot_locations(const tn_snapshot *s, tn_location_info *out, siz
 
 tn_status tn_snapshot_reservations(const tn_snapshot *s, tn_reservation_info *out, size_t *inout_count)
 {
-    tn_status status = check_array(s, out, inout_count, sizeof *out);
+    tn_status status = check_array(s, out, inout_count);
     if (status != TN_OK)
         return status;
     for (size_t i = 0; i < s->pass.reserved_count && i < *inout_count; i++) {

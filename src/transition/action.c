@@ -176,5 +176,7 @@ tn_status tn__trans_action(tn__trans *t, tn__thread *thread, const tn_action *ac
     tn__frame_pop(thread, &frame);
     if (status == TN_OK && out)
         tn__struct_out(out, &run.report, sizeof run.report);
+    if (status != TN_OK && !tn__error_current()->handle.type)
+        tn__error_current()->handle = action->handle;
     return status;
 }

@@ -18,25 +18,27 @@ typedef struct adoption {
     tn_handle handle;
 } adoption;
 
-/* M57: where the payload is. */
-static tn_status infer(adoption *a)
+/* A location that is given is checked before the payload is measured; otherwise it is inferred (M56, M57). */
+static tn_status locate(adoption *a)
 {
-    if (a->at.kind != TN_LOCATION_NONE)
-        return TN_OK;
+    tn_status status = TN_OK;
+    bool given = a->at.kind != TN_LOCATION_NONE;
+    if (given)
+        status = tn__driver_check_location(a->t->driver, a->at, &a->at);
+    if (status == TN_OK)
+        status = tn__measure(a->payload, &a->measured);
+    if (status != TN_OK || given)
+        return status;
     a->at = a->measured.at;
     if (a->at.kind == TN_LOCATION_NONE)
         return tn__fail(TN_ERR_MATERIALIZATION, "the payload mixes pinned and pageable fields");
-    return TN_OK;
+    return tn__driver_check_location(a->t->driver, a->at, &a->at);
 }
 
 /* M56 up to admission. */
 static tn_status check(adoption *a)
 {
-    tn_status status = tn__measure(a->payload, &a->measured);
-    if (status == TN_OK)
-        status = infer(a);
-    if (status == TN_OK)
-        status = tn__driver_check_location(a->t->driver, a->at, &a->at);
+    tn_status status = locate(a);
     if (status == TN_OK)
         status = tn__check_agreement(&a->measured, a->at);
     if (status == TN_OK && a->replica_mode > TN_REPLICABLE)
@@ -86,6 +88,8 @@ static tn_status install(adoption *a)
         return status;
     bool owned = false;
     status = build(a, &b);
+    if (status == TN_OK && a->reservation)
+        status = tn__life_take_check(a->t->life, a->reservation, a->at, a->spec.storage_bytes);
     if (status == TN_OK) {
         status = tn__owners_claim(store, a->mat->storages, a->mat->storage_count, a->handle, a->at);
         owned = status == TN_OK;

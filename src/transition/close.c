@@ -18,6 +18,19 @@ static tn_status synchronize_devices(void *context)
     return status;
 }
 
+/* The same where no error may come out: what cannot be synchronised may still be read, so its storage is kept (M148). */
+static tn_status synchronize_or_keep(void *context)
+{
+    tn__trans *t = context;
+    tn_status status = synchronize_devices(t);
+    if (status != TN_OK) {
+        tn__life_keep_storage(t->life);
+        tn__life_warn(t->life, TN_DIAGNOSTIC_CLEANUP, status, tn_location_none(),
+                      "a device could not be synchronised: the storage is kept");
+    }
+    return TN_OK;
+}
+
 /* What the last version had: nobody can use it any longer. */
 static void release_values(tn__trans *t, const tn_version *v)
 {
@@ -51,12 +64,16 @@ static void publish_empty(tn__trans *t)
     }
 }
 
-static tn_status shut(tn__trans *t, bool force)
+enum how { PLAIN, FORCED, DESTROYED };
+
+static tn_status shut(tn__trans *t, enum how how)
 {
-    return force ? tn__life_close_force(t->life, synchronize_devices, t) : tn__life_close(t->life);
+    if (how == PLAIN)
+        return tn__life_close(t->life);
+    return tn__life_close_force(t->life, how == FORCED ? synchronize_devices : synchronize_or_keep, t);
 }
 
-static tn_status close(tn__trans *t, tn__thread *thread, bool force)
+static tn_status close(tn__trans *t, tn__thread *thread, enum how how)
 {
     tn__ticket ticket = {.exclusive = true};
     tn__judge by = {NULL, NULL, NULL};
@@ -66,7 +83,7 @@ static tn_status close(tn__trans *t, tn__thread *thread, bool force)
     if (status != TN_OK)
         return status;
     tn__unlock(&t->store->lock);
-    status = shut(t, force);
+    status = shut(t, how);
     const tn_version *last = status == TN_OK ? tn__store_pin(t->store) : NULL;
     tn__lock(&t->store->lock);
     if (last)
@@ -90,7 +107,18 @@ tn_status tn__trans_close(tn__trans *t, tn__thread *thread, bool wait, bool forc
     tn__frame_push(thread, &frame, t->manager, false);
     status = wait ? tn__life_wait_pending(t->life) : tn__life_reap_now(t->life);
     if (status == TN_OK)
-        status = close(t, thread, force);
+        status = close(t, thread, force ? FORCED : PLAIN);
+    tn__frame_pop(thread, &frame);
+    return status;
+}
+
+tn_status tn__trans_close_for_destroy(tn__trans *t, tn__thread *thread)
+{
+    tn__frame frame;
+    tn__frame_push(thread, &frame, t->manager, false);
+    if (tn__life_wait_pending(t->life) != TN_OK)
+        tn__life_keep_storage(t->life);
+    tn_status status = close(t, thread, DESTROYED);
     tn__frame_pop(thread, &frame);
     return status;
 }

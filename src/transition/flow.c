@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Who goes when. Claims are taken all-or-wait, first come first served: a plan that conflicts with one in flight, or with an earlier
- * *waiting* one, waits. A plan whose bytes do not fit waits only while plans hold claimed bytes at that location, then it is judged again and, if need
- * be, refused (M258). Everyone who leaves the queue or settles broadcasts.
+ * *waiting* one, waits. A plan whose bytes do not fit waits only while plans in flight hold bytes at that location (claims, or the temporary charge of a
+ * load), then it is judged again and, if need be, refused (M258). Everyone who leaves the queue or settles broadcasts.
  *
  * No deadlock: a plan in flight has all its claims and waits for no other plan; a plan that waits has none. A thread inside a source callback
  * belongs to a plan in flight: in TN_MODE_CONCURRENT it is refused instead of waiting (D3), in TN_MODE_SERIAL the guard refuses it.
@@ -66,11 +66,15 @@ static void unclaim_all(tn__ticket *ticket)
     tn__need_unclaim(&ticket->needs[1]);
 }
 
-static bool others_claim(const tn__need *need)
+/* Whether a plan in flight holds bytes there that it may give back: a claim, or the temporary charge of a load (a transient
+ * claim of an operation that then fails is no reason for a refusal, M258). */
+static bool others_hold(const tn__flow *flow, const tn__need *need)
 {
-    uint64_t total, claimed;
-    tn__ledger_read(need->ledger, &total, &claimed);
-    return claimed > 0;
+    for (const tn__ticket *f = flow->in_flight; f; f = f->next)
+        for (int i = 0; i < 2; i++)
+            if (f->needs[i].held && f->needs[i].ledger == need->ledger && f->needs[i].bytes)
+                return true;
+    return false;
 }
 
 /* All claims or none. The source location is judged first (M73). */
@@ -80,7 +84,7 @@ static enum examined claim_all(tn__trans *t, tn__ticket *ticket, tn_status *stat
         tn__need *need = &ticket->needs[i];
         if (tn__need_claim(need))
             continue;
-        bool wait = others_claim(need);
+        bool wait = others_hold(&t->flow, need);
         if (!wait && need->optional)
             continue;
         unclaim_all(ticket);

@@ -106,9 +106,12 @@ static tn_status check_loaded(tn__run *run)
 static tn_status admit_destination(tn__run *run)
 {
     tn__need *need = &run->ticket.needs[0];
-    if (need->claimed || tn__need_claim(need))
-        return TN_OK;
-    return tn__store_refuse(run->t->store, need->at, need->bytes);
+    tn__lock(&run->t->store->lock);
+    tn_status status = need->claimed || tn__need_claim(need)
+                           ? TN_OK
+                           : tn__store_refuse(run->t->store, need->at, need->bytes);
+    tn__unlock(&run->t->store->lock);
+    return status;
 }
 
 static tn_status load(tn__run *run)

@@ -50,6 +50,9 @@ TN_NODISCARD tn_status tn__trans_register(tn__trans *t, tn__thread *thread, cons
                                           const tn_source *source, tn_location at, tn_handle *out);
 /* M236..M241. */
 TN_NODISCARD tn_status tn__trans_close(tn__trans *t, tn__thread *thread, bool wait, bool force);
+/* For a destroy: forced, and whatever cannot be waited for only makes the storage stay for the rest of the process (M148). Fails only for
+ * lack of memory, in a section of the host, or in a callback. */
+TN_NODISCARD tn_status tn__trans_close_for_destroy(tn__trans *t, tn__thread *thread);
 
 /* ---- Trace ---- */
 

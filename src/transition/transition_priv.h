@@ -24,6 +24,7 @@ typedef struct tn__need {
     uint64_t bytes;
     bool optional; /* if it does not fit: go on without (a direct load finds out afterwards, M78) */
     bool claimed;
+    bool held; /* by a plan in flight, claimed or as a temporary charge; written and read under store->lock */
 } tn__need;
 
 /* A plan, waiting or in flight. Lives on its thread's stack; linked under store->lock. */
@@ -104,13 +105,14 @@ static inline void tn__flow_wake(tn__trans *t)
 static inline bool tn__need_claim(tn__need *need)
 {
     need->claimed = need->ledger && tn__ledger_claim(need->ledger, need->bytes);
+    need->held = need->claimed;
     return need->claimed || !need->ledger;
 }
 static inline void tn__need_unclaim(tn__need *need)
 {
     if (need->claimed)
         tn__ledger_unclaim(need->ledger, need->bytes);
-    need->claimed = false;
+    need->claimed = need->held = false;
 }
 /* The claim becomes a charge (raises the peak). */
 static inline void tn__need_settle(tn__need *need)

@@ -29,9 +29,11 @@ static void drain(tn_copier *copier) {
     copier->drained = status == TN_OK;
 }
 
-tn_location tn_copier_location(const tn_copier *copier) { return copier->at; }
+tn_location tn_copier_location(const tn_copier *copier) {
+    return copier ? copier->at : tn_location_none();
+}
 
-tn_driver *tn_copier_driver(const tn_copier *copier) { return copier->driver; }
+tn_driver *tn_copier_driver(const tn_copier *copier) { return copier ? copier->driver : NULL; }
 
 tn_status tn_copier_alloc(tn_copier *copier, uint64_t bytes, void **out) {
     if (!copier || !out)

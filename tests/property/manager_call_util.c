@@ -422,6 +422,10 @@ static bool run_create(run *r, side *s, const call *c) {
     tn_status status = tn_manager_create(&config, wrong(r, WRONG_OUT) ? NULL : &m);
     if (!compare_refusal(r, s, status, expected) || status != TN_OK)
         return !failed(r);
+    static tm_manager same; /* destroying it synchronises its devices */
+    tm_config as = {budgets, config.budget_count, 0, 0};
+    tm_create(&same, &r->world, tn_manager_id(m), &as);
+    tm_destroy(&same);
     return tn_manager_destroy(m) == TN_OK || differ(r, "destroy fails");
 }
 

@@ -230,7 +230,8 @@ bool run_machine(run *r, side *s, const call *c); /* work on streams, time */
  * ------------------------------------------------------------------------------------------- */
 
 /* Both statuses, and the error's fields if they are failures. */
-bool compare_result(run *r, side *s, tn_status library, tn_status model);
+bool compare_result(run *r, side *s, tn_status library, tn_status model); /* counted too */
+bool compare_statuses(run *r, side *s, tn_status library, tn_status model);
 /* A stateless refusal that the model does not know: NULL arguments. */
 bool compare_refusal(run *r, side *s, tn_status library, tn_status expected);
 bool compare_report(run *r, const tn_report *library, const tn_report *model, bool times);

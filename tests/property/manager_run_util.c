@@ -334,7 +334,7 @@ static bool compare_snapshot(run *r, side *s) {
     tn_snapshot *snapshot = NULL;
     tn_status status = tn_snapshot_take(s->library, &snapshot);
     tn_status expected = tm_snapshot(&s->model, &view);
-    if (!compare_result(r, s, status, expected))
+    if (!compare_statuses(r, s, status, expected))
         return false;
     bool equal = status != TN_OK || compare_view(r, snapshot, &view, true);
     if (status == TN_OK)

@@ -870,15 +870,18 @@ static void unreadable_folder(void **state) {
     char folder[4096];
     char path[4200];
     tn_handle h;
+    const bool root = geteuid() == 0; /* who reads unreadable folders: become nobody for the load */
     tn_status status;
 
-    if (geteuid() == 0)
-        TN_SKIP("root reads unreadable folders");
     snprintf(folder, sizeof(folder), "%s/closed", tn_test_tmpdir());
     snprintf(path, sizeof(path), "%s/value", folder);
     assert_int_equal(mkdir(folder, 0), 0);
     h = register_file(m, path, 0, NULL);
+    if (root && seteuid(65534) != 0)
+        TN_SKIP("root cannot become nobody here");
     status = tn_manager_ensure(m, h, P, NULL, NULL);
+    if (root)
+        assert_int_equal(seteuid(0), 0);
     assert_int_equal(chmod(folder, 0700), 0);
     assert_status(status, TN_ERR_SOURCE);
     assert_int_equal(tn_last_error()->native_code, EACCES);

@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 enum {
-    SEQUENCES = 40,
+    SEQUENCES = 200,
     STEPS = 150,
     VALUES = 24,
     LEASES = 6,
@@ -71,11 +71,12 @@ static tn_stream any_stream(struct machine *x, tn_location at) {
 /* ---- Failures ------------------------------------------------------------------------------- */
 
 static void arm_driver(struct machine *x) {
-    static const uint32_t entries[] = {
-        TN_SIM_DEVICE_ALLOC,       TN_SIM_PINNED_ALLOC,    TN_SIM_COPY,
-        TN_SIM_EVENT_RECORD,       TN_SIM_EVENT_QUERY,     TN_SIM_EVENT_SYNCHRONIZE,
-        TN_SIM_EVENT_CREATE,       TN_SIM_DEVICE_MEMORY,   TN_SIM_STREAM_INFO,
-        TN_SIM_STREAM_SYNCHRONIZE, TN_SIM_POINTER_LOCATION};
+    static const uint32_t entries[] = {TN_SIM_DEVICE_ALLOC,       TN_SIM_DEVICE_ALLOC,
+                                       TN_SIM_PINNED_ALLOC,       TN_SIM_COPY,
+                                       TN_SIM_EVENT_RECORD,       TN_SIM_EVENT_QUERY,
+                                       TN_SIM_EVENT_SYNCHRONIZE,  TN_SIM_EVENT_CREATE,
+                                       TN_SIM_DEVICE_MEMORY,      TN_SIM_STREAM_INFO,
+                                       TN_SIM_STREAM_SYNCHRONIZE, TN_SIM_POINTER_LOCATION};
     uint32_t entry = entries[below(x, sizeof entries / sizeof entries[0])];
 
     spec_fault(x->f, entry, 1 + below(x, 2), 1,

@@ -42,7 +42,8 @@ static tn_status op_move(struct reaping *r) {
     return tn_manager_move(r->m, r->free, C1, P, NULL, NULL);
 }
 
-static tn_status op_drop(struct reaping *r) { return tn_manager_drop(r->m, r->free, N, NULL); }
+/* Not at N: freeing pinned memory waits for the devices. */
+static tn_status op_drop(struct reaping *r) { return tn_manager_drop(r->m, r->free, C1, NULL); }
 
 static tn_status op_discard(struct reaping *r) { return tn_manager_discard(r->m, r->extra, NULL); }
 

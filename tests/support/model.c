@@ -95,6 +95,13 @@ tn_status tm__fail_handle(tm_manager *m, tn_status status, tn_handle handle, tn_
     return status;
 }
 
+tn_status tm__fail_reason(tm_manager *m, tn_status status, tn_handle handle, uint32_t reason) {
+    tm__fail_handle(m, status, handle, tn_location_none());
+    m->error.reason = reason;
+    m->error_free &= ~(uint32_t)TM_FREE_REASON;
+    return status;
+}
+
 tn_status tm__fail_in_use(tm_manager *m, const tm_value *v, const tm_materialization *x) {
     tm__fail_handle(m, TN_ERR_IN_USE, v->handle, x->at); /* M113 */
     m->error.use_count = x->uses;
@@ -121,6 +128,14 @@ tm_value *tm_find(tm_manager *m, tn_handle handle) {
     return NULL;
 }
 
+/* D12: of a forgotten value only its index is known, so its type no longer counts. */
+static bool forgotten(tm_manager *m, uint64_t index) {
+    for (size_t i = 0; i < m->value_count; i++)
+        if (m->values[i].forgotten && m->values[i].handle.index == index)
+            return true;
+    return false;
+}
+
 tn_status tm__resolve(tm_manager *m, tn_handle handle, tm_value **out) {
     tm_value *v = handle.manager == m->id ? tm_find(m, handle) : NULL;
     if (v && !v->discarded) {
@@ -128,9 +143,10 @@ tn_status tm__resolve(tm_manager *m, tn_handle handle, tm_value **out) {
         return TN_OK;
     }
     tm__fail_handle(m, TN_ERR_HANDLE, handle, tn_location_none());
+    bool discarded = v || forgotten(m, handle.index);
     m->error.handle_cause = handle.manager != m->id ? TN_HANDLE_FOREIGN
-                            : !v                    ? TN_HANDLE_UNKNOWN
-                                                    : TN_HANDLE_DISCARDED;
+                            : discarded             ? TN_HANDLE_DISCARDED
+                                                    : TN_HANDLE_UNKNOWN;
     return TN_ERR_HANDLE;
 }
 

@@ -54,7 +54,8 @@ static tn_status copy_failed(tm_manager *m, tn_location to, tn_stream stream) {
     if (fault) {
         m->error.cleanup_status = fault->status;
         m->error.cleanup_native_code = fault->code;
-        tm__wait_device(m->world, to.index); /* what may still be written must not be freed */
+        if (!tm_world_call(m->world, TN_SIM_DEVICE_SYNCHRONIZE)) /* the next best wait */
+            tm__wait_device(m->world, to.index);
     } else {
         tm__wait_stream(m->world, stream);
     }
@@ -237,8 +238,7 @@ tn_status tm_ensure(tm_manager *m, tn_handle handle, tn_location at, tn_stream s
     if (tm_resident(v, at))
         return no_op(m, TN_REASON_ALREADY_RESIDENT);
     if (v->count && v->spec.replica_mode == TN_EXCLUSIVE) {
-        tm__fail_handle(m, TN_ERR_OWNERSHIP, handle, tn_location_none());
-        return TN_ERR_OWNERSHIP;
+        return tm__fail_reason(m, TN_ERR_OWNERSHIP, handle, TN_REASON_EXCLUSIVE);
     }
     r->source = v->count ? preferred(v, at) : v->source_at;
     status = v->count ? replicate(m, v, r->source, at, stream) : load(m, v, at, stream);
@@ -295,7 +295,7 @@ tn_status tm_drop(tm_manager *m, tn_handle handle, tn_location at) {
     if (tm__protected(x)) /* M108 */
         return tm__fail_in_use(m, v, x);
     if (v->count == 1 && !v->has_source)
-        return tm__fail_handle(m, TN_ERR_OWNERSHIP, handle, tn_location_none());
+        return tm__fail_reason(m, TN_ERR_OWNERSHIP, handle, TN_REASON_LAST_COPY);
     tm__remove(m, v, at);
     return done(m);
 }
@@ -305,7 +305,7 @@ static void forget_old_discards(tm_manager *m) {
     if (m->keep_discarded == TN_KEEP_ALL)
         return;
     for (size_t i = 0; i < m->value_count; i++)
-        if (m->values[i].discarded && m->values[i].discard_order + m->keep_discarded <= m->discards)
+        if (m->values[i].discarded && m->values[i].discard_order + m->keep_discarded < m->discards)
             m->values[i].forgotten = true;
 }
 

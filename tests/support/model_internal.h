@@ -11,6 +11,7 @@ void tm__check(bool fits, const char *what);
 tn_status tm__fail(tm_manager *m, tn_status status);
 tn_status tm__fail_fault(tm_manager *m, const tm_fault *fault);
 tn_status tm__fail_handle(tm_manager *m, tn_status status, tn_handle handle, tn_location at);
+tn_status tm__fail_reason(tm_manager *m, tn_status status, tn_handle handle, uint32_t reason);
 tn_status tm__fail_in_use(tm_manager *m, const tm_value *v, const tm_materialization *x);
 
 /* M198 without nesting: a single thread nests only inside callbacks, where the guard is up. */

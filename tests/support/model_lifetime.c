@@ -17,6 +17,7 @@ void tm__complete(tm_lease *l) {
     for (size_t i = 0; i < l->handle_count; i++)
         leased(l, i)->pendings--;
     l->state = TM_ENDED;
+    l->open = false; /* also where a failed wait had left it open (M146): it names nothing any longer */
     l->manager->version++;
     l->manager->reaped++;
 }
@@ -141,7 +142,7 @@ tn_status tm_lookup(tm_lease *l, tn_handle handle, tm_materialization **out) {
 }
 
 tn_status tm_add_stream(tm_lease *l, tn_stream stream) {
-    if (!l->open)
+    if (!l->open || l->state == TM_PENDING) /* its events are recorded already: M146 */
         return tm__fail(l->manager, TN_ERR_LIFETIME_CLOSED);
     if (l->at.kind != TN_LOCATION_CUDA)
         return tm__fail(l->manager, TN_ERR_VALUE);

@@ -165,8 +165,10 @@ static tn_status adopt(tm_manager *m, const tm_payload *p, tn_location at, uint3
     tn_status status = tm__entry(m);
     if (status == TN_OK)
         status = tm__reap(m);
+#ifndef TM_ASIS_P1
     if (status == TN_OK && at.kind)
         status = tm__location(m, at);
+#endif
     if (status != TN_OK)
         return status;
 
@@ -184,6 +186,11 @@ static tn_status adopt(tm_manager *m, const tm_payload *p, tn_location at, uint3
         if (status != TN_OK)
             return status;
     }
+#ifdef TM_ASIS_P1
+    status = tm__location(m, at);
+    if (status != TN_OK)
+        return status;
+#endif
     if (!agrees(&x, at))
         return tm__fail(m, TN_ERR_MATERIALIZATION);
     if (mode > TN_REPLICABLE)
@@ -191,6 +198,10 @@ static tn_status adopt(tm_manager *m, const tm_payload *p, tn_location at, uint3
 
     tn_value_spec spec = {sizeof spec, p->type, x.logical,
                           ceiling(&x), mode,    TN_MUST_PRESERVE}; /* M37 */
+#ifdef TM_ASIS_P2
+    if (r && (status = tm__check_independent(m, p)) != TN_OK)
+        return status;
+#endif
     status =
         r ? reservation_fits(m, r, at, spec.storage_bytes) : tm__admit(m, at, spec.storage_bytes);
     if (status == TN_OK)
@@ -219,12 +230,13 @@ tn_status tm_adopt_reserved(tm_manager *m, const tm_payload *p, tn_location at, 
 
 tn_status tm_register(tm_manager *m, const tn_value_spec *spec, tm_load *load, void *context,
                       tn_location at, tn_handle *out) {
-    if (!spec || !spec->type || spec->replica_mode > TN_REPLICABLE ||
-        spec->recoverability > TN_RECONSTRUCTIBLE)
+    if (!spec || !spec->type) /* M34, in its order */
         return tm__fail(m, TN_ERR_KIND);
     if (spec->logical_bytes > INT64_MAX || spec->storage_bytes > INT64_MAX ||
         spec->storage_bytes < spec->logical_bytes)
         return tm__fail(m, TN_ERR_VALUE);
+    if (spec->replica_mode > TN_REPLICABLE || spec->recoverability > TN_RECONSTRUCTIBLE)
+        return tm__fail(m, TN_ERR_KIND);
     if (!load)
         return tm__fail(m, TN_ERR_KIND);
     tn_status status = tm__entry(m);

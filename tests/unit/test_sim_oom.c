@@ -33,7 +33,7 @@ static tn_status use(struct machine *m) {
     if (status == TN_OK)
         status = to_device(m, 0, p, "1234567", 8, a);
     if (status == TN_OK)
-        status = to_device(m, 0, p, "1234567", 8, NULL);
+        status = to_device(m, 0, (char *)p + 32, "1234567", 8, NULL);
     if (status == TN_OK)
         status = m->ops->host_function(m->self, a, nothing, NULL);
     if (status == TN_OK)

@@ -7,6 +7,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "driver/sim/sim_priv.h"
+
 static void copies_through_device_arrive(void **state) {
     struct machine m = machine_open("clock=threads link=host:10GBps latency=1us");
     const uint64_t bytes = 1 << 20;
@@ -170,29 +172,86 @@ static void stall_takes_real_time(void **state) {
     machine_close(&m);
 }
 
-/* Copies that the program frees under the simulator's feet: caught, and no byte is moved to where
- * it must not go. */
-static void free_under_running_copies_is_caught(void **state) {
+struct meeting {
+    pthread_barrier_t in;
+    pthread_barrier_t out;
+};
+
+static void meet(void *context, void *destination, uint64_t bytes) {
+    struct meeting *meeting = context;
+
+    (void)destination;
+    (void)bytes;
+    pthread_barrier_wait(&meeting->in);
+    pthread_barrier_wait(&meeting->out);
+}
+
+static void free_before_the_end_of_a_copy_is_a_violation(void **state) {
     struct machine m = machine_open("clock=threads");
-    const uint64_t bytes = 1 << 20;
-    unsigned char *from = pinned_block(&m, bytes);
+    unsigned char *p = device_block(&m, 0, 64);
     tn_stream s = stream_on(&m, 0);
-    int i;
+    struct meeting meeting;
 
     (void)state;
-    memset(from, 1, bytes);
-    for (i = 0; i < 20; i++) {
-        unsigned char *p = device_block(&m, 0, bytes);
-
-        assert_ok(
-            m.ops->copy(m.self, p, tn_location_cuda(0), from, tn_location_pinned(), bytes, s));
-        device_drop(&m, 0, p, bytes);
-        assert_true(all_bytes(p, bytes, TN_SIM_POISON));
-    }
+    pthread_barrier_init(&meeting.in, NULL, 2);
+    pthread_barrier_init(&meeting.out, NULL, 2);
+    tn_sim_on_copy(m.sim, meet, &meeting);
+    assert_ok(to_device(&m, 0, p, "1234567", 8, s));
+    pthread_barrier_wait(&meeting.in);
+    device_drop(&m, 0, p, 64);
+    pthread_barrier_wait(&meeting.out);
     assert_ok(m.ops->stream_synchronize(m.self, s));
-    assert_ok(m.ops->pinned_free(m.self, from, bytes));
-    assert_true(tn_sim_violations(m.sim) <= 20);
-    tn_sim_destroy(m.sim);
+    assert_non_null(strstr(tn_sim_violation_text(m.sim), "its destination at cuda:0"));
+    pthread_barrier_destroy(&meeting.in);
+    pthread_barrier_destroy(&meeting.out);
+    machine_close_after(&m, 1);
+}
+
+struct block {
+    const struct machine *m;
+    void *p;
+};
+
+static void *free_block(void *argument) {
+    const struct block *b = argument;
+
+    return b->m->ops->device_free(b->m->self, 0, b->p, 64) == TN_OK ? NULL : argument;
+}
+
+static tn__sim_range *locked_find(const struct machine *m, const void *p) {
+    tn__sim_range *range;
+
+    tn__lock(&m->sim->lock);
+    range = tn__sim_range_find(m->sim, p);
+    tn__unlock(&m->sim->lock);
+    return range;
+}
+
+/* S2: bytes that are being moved without the lock are not poisoned under the copy's feet. */
+static void free_waits_for_bytes_in_motion(void **state) {
+    struct machine m = machine_open("clock=threads");
+    struct block b = {&m, device_block(&m, 0, 64)};
+    tn__sim_range *range = locked_find(&m, b.p);
+    pthread_t thread;
+    void *failed;
+
+    (void)state;
+    memset(b.p, 1, 64);
+    tn__lock(&m.sim->lock);
+    range->busy++;
+    tn__unlock(&m.sim->lock);
+    assert_int_equal(pthread_create(&thread, NULL, free_block, &b), 0);
+    while (locked_find(&m, b.p) != NULL)
+        ;
+    assert_true(all_bytes(b.p, 64, 1));
+    tn__lock(&m.sim->lock);
+    range->busy--;
+    tn__cond_broadcast(&m.sim->changed);
+    tn__unlock(&m.sim->lock);
+    pthread_join(thread, &failed);
+    assert_null(failed);
+    assert_true(all_bytes(b.p, 64, TN_SIM_POISON));
+    machine_close(&m);
 }
 
 /* Many threads, each with its streams, blocks and events, all at once. */
@@ -254,7 +313,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(machine_destroyed_early_ends_its_threads),
     cmocka_unit_test(free_under_a_running_read_is_a_violation),
     cmocka_unit_test(stall_takes_real_time),
-    cmocka_unit_test(free_under_running_copies_is_caught),
+    cmocka_unit_test(free_before_the_end_of_a_copy_is_a_violation),
+    cmocka_unit_test(free_waits_for_bytes_in_motion),
     cmocka_unit_test(many_threads_share_the_machine),
 };
 

@@ -63,7 +63,7 @@ static bool fault_strikes(tn_sim *sim, uint32_t entry, uint32_t a, uint32_t b, t
 }
 
 static tn_status faults(tn_sim *sim, uint32_t entry, uint32_t a, uint32_t b) {
-    tn_sim_fault fault;
+    tn_sim_fault fault = TN_SIM_FAULT_INIT;
 
     if (!fault_strikes(sim, entry, a, b, &fault))
         return TN_OK;

@@ -188,4 +188,5 @@ void tn__sim_op_finish(tn_sim *sim, tn__sim_stream *stream, tn__sim_op *op, uint
     default:
         break;
     }
+    check_ranges(sim, stream, op); /* the lock was given up meanwhile (S2) */
 }
