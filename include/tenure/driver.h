@@ -2,8 +2,9 @@
 /*
  * Drivers: the memory, streams and events of one machine, as a table of pointers.
  *
- * The simulator (sim.h) and CUDA are built in; a program may bring its own. A manager calls a driver from
- * many threads at once and never under one of its locks. A call made by the driver into Tenure is an error.
+ * The simulator (sim.h) and CUDA are built in; a program may bring its own. A manager calls a
+ * driver from many threads at once and never under one of its locks. A call made by the driver
+ * into Tenure is an error.
  */
 #ifndef TENURE_DRIVER_H
 #define TENURE_DRIVER_H
@@ -24,7 +25,8 @@ typedef struct CUevent_st *tn_event;
 typedef struct tn_stream_info {
     uint32_t device;
     uint32_t capturing; /**< 1: in stream capture; such a stream is refused */
-    uint64_t context;   /**< events are made for, and recorded on streams of, one context; never 0 */
+    /** events are made for, and recorded on streams of, one context; never 0 */
+    uint64_t context;
 } tn_stream_info;
 
 /** Figures of one device. */
@@ -37,15 +39,17 @@ typedef struct tn_device_memory {
 
 /** Capability bits of a driver. */
 enum tn_driver_capability {
-    TN_DRIVER_HOST_ADDRESSABLE = 1u, /**< device pointers can be read and written by the host (the simulator) */
-    TN_DRIVER_NO_PINNED = 2u         /**< cannot pin host memory */
+    /** device pointers can be read and written by the host (the simulator) */
+    TN_DRIVER_HOST_ADDRESSABLE = 1u,
+    TN_DRIVER_NO_PINNED = 2u /**< cannot pin host memory */
 };
 
 /**
- * The table. Statuses: TN_OK or TN_ERR_DRIVER, TN_ERR_HOST_MEMORY, TN_ERR_DEVICE_MEMORY, TN_ERR_DEVICE_LOST,
- * TN_ERR_UNSUPPORTED; TN_ERR_KIND where a stream is none, and TN_ERR_CLOSED where the driver has shut down or the
- * context is destroyed ("already gone": frees count as done, events as complete; D7). After a failure
- * `last_code` gives the native code of this thread's last failing call.
+ * The table. Statuses: TN_OK or TN_ERR_DRIVER, TN_ERR_HOST_MEMORY, TN_ERR_DEVICE_MEMORY,
+ * TN_ERR_DEVICE_LOST, TN_ERR_UNSUPPORTED; TN_ERR_KIND where a stream is none, and TN_ERR_CLOSED
+ * where the driver has shut down or the context is destroyed ("already gone": frees count as
+ * done, events as complete; D7). After a failure `last_code` gives the native code of this
+ * thread's last failing call.
  *
  * Entries marked optional may be NULL. `self` is what tn_driver_create() was given.
  */
@@ -86,17 +90,20 @@ typedef struct tn_driver_ops {
     tn_status (*event_synchronize)(void *self, tn_event event);
 
     /**
-     * Copy. At least one end is a CUDA location, or both are host memory. `stream` NULL: synchronous. Otherwise the
-     * copy is queued; the source is read when it executes.
+     * Copy. At least one end is a CUDA location, or both are host memory. `stream` NULL:
+     * synchronous. Otherwise the copy is queued; the source is read when it executes.
      */
     tn_status (*copy)(void *self, void *destination, tn_location destination_at, const void *source,
                       tn_location source_at, uint64_t bytes, tn_stream stream);
     tn_status (*device_synchronize)(void *self, uint32_t device);
-    /** Run a function on the host when the stream gets there; it must not call the driver. Optional. */
-    tn_status (*host_function)(void *self, tn_stream stream, void (*function)(void *context), void *context);
+    /** Run a function on the host when the stream gets there; it must not call the driver.
+     * Optional. */
+    tn_status (*host_function)(void *self, tn_stream stream, void (*function)(void *context),
+                               void *context);
     /** Figures; optional. */
     tn_status (*device_memory)(void *self, uint32_t device, tn_device_memory *out);
-    /** Where a pointer is; *out kind none if unknown. Optional; verifies pinned allocations (M31). */
+    /** Where a pointer is; *out kind none if unknown. Optional; verifies pinned allocations
+     * (M31). */
     tn_status (*pointer_location)(void *self, const void *pointer, tn_location *out);
 } tn_driver_ops;
 
@@ -106,14 +113,17 @@ typedef struct tn_driver_ops {
  * @param ops           must outlive the driver.
  * @param self          passed to every entry.
  * @param[out] out      owned; end with tn_driver_destroy().
- * @return TN_OK; TN_ERR_KIND NULL, wrong size, or a required entry is NULL; TN_ERR_UNSUPPORTED another abi; TN_ERR_HOST_MEMORY.
+ * @return TN_OK; TN_ERR_KIND NULL, wrong size, or a required entry is NULL; TN_ERR_UNSUPPORTED
+ *         another abi; TN_ERR_HOST_MEMORY.
  *
  * Threads:  any.
  * Blocks:   never.
  */
-TN_NODISCARD TN_API tn_status tn_driver_create(const tn_driver_ops *ops, void *self, tn_driver **out);
+TN_NODISCARD TN_API tn_status tn_driver_create(const tn_driver_ops *ops, void *self,
+                                               tn_driver **out);
 
-/** Free a driver; no manager, buffer or payload uses it any longer. NULL is ignored. Threads: one at a time. Blocks: never. */
+/** Free a driver; no manager, buffer or payload uses it any longer. NULL is ignored. Threads: one
+ * at a time. Blocks: never. */
 TN_API void tn_driver_destroy(tn_driver *driver);
 
 /** The driver's name; "none" for NULL. Threads: any. Blocks: never. */
@@ -129,15 +139,16 @@ TN_API void *tn_driver_self(const tn_driver *driver);
  * Open the CUDA driver of this machine, at run time.
  *
  * @param[out] out      owned; end with tn_driver_destroy().
- * @return TN_OK; TN_ERR_KIND; TN_ERR_UNSUPPORTED there is none, or this build has no CUDA backend (tn_driver_why() tells which);
- *         TN_ERR_HOST_MEMORY. May be tried again.
+ * @return TN_OK; TN_ERR_KIND; TN_ERR_UNSUPPORTED there is none, or this build has no CUDA backend
+ *         (tn_driver_why() tells which); TN_ERR_HOST_MEMORY. May be tried again.
  *
  * Threads:  any.
  * Blocks:   while the driver is loaded.
  */
 TN_NODISCARD TN_API tn_status tn_driver_open_cuda(tn_driver **out);
 
-/** Why the last tn_driver_open_cuda() of this process failed; empty if it did not. Static text. Threads: any. Blocks: never. */
+/** Why the last tn_driver_open_cuda() of this process failed; empty if it did not. Static text.
+ * Threads: any. Blocks: never. */
 TN_API const char *tn_driver_why(void);
 
 /**
@@ -146,14 +157,15 @@ TN_API const char *tn_driver_why(void);
  * @param driver        NULL: pageable only.
  * @param bytes         0 gives NULL.
  * @param[out] out      owned; end with tn_memory_free() with the same driver, location and bytes.
- * @return TN_OK; TN_ERR_KIND; TN_ERR_VALUE location; TN_ERR_PAYLOAD pinned memory cannot be had, or is not really pinned (M31);
- *         TN_ERR_HOST_MEMORY; TN_ERR_DEVICE_MEMORY; TN_ERR_DRIVER.
+ * @return TN_OK; TN_ERR_KIND; TN_ERR_VALUE location; TN_ERR_PAYLOAD pinned memory cannot be had,
+ *         or is not really pinned (M31); TN_ERR_HOST_MEMORY; TN_ERR_DEVICE_MEMORY; TN_ERR_DRIVER.
  *
  * Threads:  any.
  * Blocks:   as the driver does.
  * Source:   M31.
  */
-TN_NODISCARD TN_API tn_status tn_memory_alloc(tn_driver *driver, tn_location at, uint64_t bytes, void **out);
+TN_NODISCARD TN_API tn_status tn_memory_alloc(tn_driver *driver, tn_location at, uint64_t bytes,
+                                              void **out);
 
 /**
  * Free memory of tn_memory_alloc(); NULL is ignored.

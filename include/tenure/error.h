@@ -14,9 +14,9 @@ extern "C" {
 /** Why a handle was refused (M7). */
 enum tn_handle_cause {
     TN_HANDLE_CAUSE_NONE = 0,
-    TN_HANDLE_FOREIGN = 1,   /**< issued by another manager */
-    TN_HANDLE_UNKNOWN = 2,   /**< no record for the complete triple */
-    TN_HANDLE_DISCARDED = 3  /**< the value was discarded */
+    TN_HANDLE_FOREIGN = 1,  /**< issued by another manager */
+    TN_HANDLE_UNKNOWN = 2,  /**< no record for the complete triple */
+    TN_HANDLE_DISCARDED = 3 /**< the value was discarded */
 };
 
 /** Distinguishable reasons of infeasibility and no-ops (M179); free text stands in `message`. */
@@ -59,25 +59,29 @@ typedef struct tn_error {
     uint32_t status;       /**< tn_status of the call */
     uint32_t reason;       /**< enum tn_reason */
     uint32_t handle_cause; /**< TN_ERR_HANDLE: enum tn_handle_cause */
-    uint32_t busy;         /**< TN_ERR_UNAVAILABLE: 1 if a transition in flight has taken the materialization (D8) */
-    int64_t native_code;   /**< code of the source, driver (CUresult) or system (errno); 0 if none */
-    uint32_t cleanup_status;      /**< a clean-up that failed too (M222); it never replaces the error */
-    uint32_t reserved0;           /**< always 0 */
+    /** TN_ERR_UNAVAILABLE: 1 if a transition in flight has taken the materialization (D8) */
+    uint32_t busy;
+    /** code of the source, driver (CUresult) or system (errno); 0 if none */
+    int64_t native_code;
+    /** a clean-up that failed too (M222); it never replaces the error */
+    uint32_t cleanup_status;
+    uint32_t reserved0; /**< always 0 */
     int64_t cleanup_native_code;
-    uint64_t manager;      /**< id of the manager called; beside handle.manager it tells a foreign handle */
-    tn_handle handle;      /**< the value concerned */
-    tn_location at;        /**< the location concerned */
+    /** id of the manager called; beside handle.manager it tells a foreign handle */
+    uint64_t manager;
+    tn_handle handle; /**< the value concerned */
+    tn_location at;   /**< the location concerned */
 
-    uint64_t budget_bytes;    /**< TN_ERR_BUDGET (M50), at the moment of refusal */
+    uint64_t budget_bytes; /**< TN_ERR_BUDGET (M50), at the moment of refusal */
     uint64_t used_bytes;
-    uint64_t reserved_bytes;  /**< reservations and temporary source charges */
-    uint64_t claimed_bytes;   /**< claims of transitions in flight (D9) */
+    uint64_t reserved_bytes; /**< reservations and temporary source charges */
+    uint64_t claimed_bytes;  /**< claims of transitions in flight (D9) */
     uint64_t requested_bytes;
 
-    uint64_t use_count;     /**< TN_ERR_IN_USE of an action: of the materialization (M113) */
-    uint64_t hold_count;    /**< same; for close: holds */
-    uint64_t pending_count; /**< same */
-    uint64_t active_lease_count;  /**< TN_ERR_IN_USE of close (M237) */
+    uint64_t use_count;          /**< TN_ERR_IN_USE of an action: of the materialization (M113) */
+    uint64_t hold_count;         /**< same; for close: holds */
+    uint64_t pending_count;      /**< same */
+    uint64_t active_lease_count; /**< TN_ERR_IN_USE of close (M237) */
     uint64_t pending_lease_count;
     uint64_t reservation_count;
 

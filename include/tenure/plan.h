@@ -37,22 +37,27 @@ typedef struct tn_action {
 typedef struct tn_report {
     size_t size;
     tn_action action;
-    uint32_t no_op;  /**< 1: nothing had to be done */
-    uint32_t reason; /**< enum tn_reason; only for no-ops */
-    tn_location source;      /**< resolved (M90); kind none if absent */
-    tn_location destination; /**< same */
-    uint64_t logical_bytes;  /**< from the spec */
-    uint64_t storage_bytes;  /**< the charge, from the spec */
+    uint32_t no_op;           /**< 1: nothing had to be done */
+    uint32_t reason;          /**< enum tn_reason; only for no-ops */
+    tn_location source;       /**< resolved (M90); kind none if absent */
+    tn_location destination;  /**< same */
+    uint64_t logical_bytes;   /**< from the spec */
+    uint64_t storage_bytes;   /**< the charge, from the spec */
     uint64_t started_at_ns;   /**< Unix nanoseconds */
     uint64_t completed_at_ns; /**< never before started_at_ns (G47) */
     tn_location allocator;    /**< the sampled CUDA location (M91); kind none if none */
-    uint64_t allocated_bytes_before; /**< in use in the device's pool; TN_READING_ABSENT if it could not be read (M92) */
-    uint64_t held_bytes_before;      /**< held by the device's pool */
+    /** in use in the device's pool; TN_READING_ABSENT if it could not be read (M92) */
+    uint64_t allocated_bytes_before;
+    uint64_t held_bytes_before; /**< held by the device's pool */
     uint64_t allocated_bytes_after;
     uint64_t held_bytes_after;
 } tn_report;
 
-#define TN_REPORT_INIT {sizeof(tn_report), {0, 0, {0, 0, NULL}, {0, 0}, {0, 0}}, 0, 0, {0, 0}, {0, 0}, 0, 0, 0, 0, {0, 0}, 0, 0, 0, 0}
+#define TN_REPORT_INIT                                                                             \
+    {                                                                                              \
+        sizeof(tn_report), {0, 0, {0, 0, NULL}, {0, 0}, {0, 0}}, 0, 0, {0, 0}, {0, 0}, 0, 0, 0, 0, \
+            {0, 0}, 0, 0, 0, 0                                                                     \
+    }
 
 #ifdef __cplusplus
 }

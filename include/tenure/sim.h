@@ -7,11 +7,12 @@
  *     machine = [ item { blank item } ] ;               blank = one or more spaces
  *     item    = "dev:" number                            devices, 0..128            (default 1)
  *             | "mem=" size                              memory of each device      (default 1GiB)
- *             | "pinned=" size                           host memory that can be pinned (default: no limit)
- *             | "pool=" size                             release threshold of each device's pool (default: no limit)
- *             | "link=" ( "host" | "peer" ) ":" rate     bandwidth of each direction (default: infinite)
- *             | "latency=" time                          of each copy               (default 0)
- *             | "clock=" ( "virtual" | "threads" ) ;     (default virtual)
+ *             | "pinned=" size                           host memory that can be pinned (default:
+ *             no limit) | "pool=" size                             release threshold of each
+ *             device's pool (default: no limit) | "link=" ( "host" | "peer" ) ":" rate
+ *             bandwidth of each direction (default: infinite) | "latency=" time
+ *             of each copy               (default 0) | "clock=" ( "virtual" | "threads" ) ;
+ *             (default virtual)
  *     size    = number [ "B" | "KiB" | "MiB" | "GiB" | "TiB" ] ;
  *     rate    = decimal ( "Bps" | "kBps" | "MBps" | "GBps" ) ;   powers of 1000
  *     time    = number ( "ns" | "us" | "ms" | "s" ) ;
@@ -19,19 +20,23 @@
  *
  * for example `dev:2 mem=64MiB link=host:12GBps latency=2us`. An item may stand once.
  *
- * Clock: with `virtual`, time stands still but for tn_sim_advance() and for calls that wait (they move the clock to
- * the moment they wait for, see tn_sim_set_waits()); operations complete in order of time, then of stream creation. With
- * `threads`, each stream runs on its own thread in real time. What is due at once, such as an event on an idle stream, completes
- * at once; but host functions run only where time moves: in tn_sim_advance(), tn_sim_run(), and calls that wait.
+ * Clock: with `virtual`, time stands still but for tn_sim_advance() and for calls that wait (they
+ * move the clock to the moment they wait for, see tn_sim_set_waits()); operations complete in
+ * order of time, then of stream creation. With `threads`, each stream runs on its own thread in
+ * real time. What is due at once, such as an event on an idle stream, completes at once; but host
+ * functions run only where time moves: in tn_sim_advance(), tn_sim_run(), and calls that wait.
  *
- * Memory is real host memory, so device pointers can be read and written by the host (TN_DRIVER_HOST_ADDRESSABLE). Freed memory is
- * filled with 0xDB; every range has a generation, and a queued operation that executes on a range whose generation changed
- * since it was queued is a violation. Copies read their source when they execute: the first half at their start, the second at their
- * end, so that a source that changes meanwhile shows. A pinned free waits for everything queued. Destroyed streams finish their
- * work; their handles, and those of events, are used again for new ones. TN_STREAM_LEGACY is a stream of device 0 that waits for no
- * other. Work that is queued when the driver shuts down or the context is destroyed does nothing.
+ * Memory is real host memory, so device pointers can be read and written by the host
+ * (TN_DRIVER_HOST_ADDRESSABLE). Freed memory is filled with 0xDB; every range has a generation,
+ * and a queued operation that executes on a range whose generation changed since it was queued is
+ * a violation. Copies read their source when they execute: the first half at their start, the
+ * second at their end, so that a source that changes meanwhile shows. A pinned free waits for
+ * everything queued. Destroyed streams finish their work; their handles, and those of events, are
+ * used again for new ones. TN_STREAM_LEGACY is a stream of device 0 that waits for no other. Work
+ * that is queued when the driver shuts down or the context is destroyed does nothing.
  *
- * Every function may be called from any thread, but not from a host function of a stream, unless it says so.
+ * Every function may be called from any thread, but not from a host function of a stream, unless
+ * it says so.
  */
 #ifndef TENURE_SIM_H
 #define TENURE_SIM_H
@@ -54,27 +59,31 @@ typedef struct tn_sim tn_sim;
  *
  * @param machine       borrowed; the string above; NULL or empty: all defaults.
  * @param[out] out      owned; end with tn_sim_destroy().
- * @return TN_OK; TN_ERR_KIND; TN_ERR_VALUE the string is malformed (the detail's message says at which column and what, and `actual`
- *         is the column, from 1); TN_ERR_HOST_MEMORY; TN_ERR_SYSTEM.
+ * @return TN_OK; TN_ERR_KIND; TN_ERR_VALUE the string is malformed (the detail's message says at
+ *         which column and what, and `actual` is the column, from 1); TN_ERR_HOST_MEMORY;
+ *         TN_ERR_SYSTEM.
  *
  * Threads:  any.
  * Blocks:   never.
  */
 TN_NODISCARD TN_API tn_status tn_sim_create(const char *machine, tn_sim **out);
 
-/** Free a machine and its driver; nothing uses it any longer. NULL is ignored. Threads: one at a time. Blocks: for running operations. */
+/** Free a machine and its driver; nothing uses it any longer. NULL is ignored. Threads: one at a
+ * time. Blocks: for running operations. */
 TN_API void tn_sim_destroy(tn_sim *sim);
 
 /** The machine's driver; lives as long as the machine. Threads: any. Blocks: never. */
 TN_API tn_driver *tn_sim_driver(tn_sim *sim);
 
-/* ---- Time -------------------------------------------------------------------------------------------- */
+/* ---- Time
+ * -------------------------------------------------------------------------------------------- */
 
 /** Nanoseconds since creation, virtual or real. Threads: any. Blocks: never. */
 TN_API uint64_t tn_sim_now_ns(tn_sim *sim);
 
 /**
- * Let virtual time pass, completing whatever is due. TN_ERR_MISUSE with a `threads` clock; TN_ERR_REENTRANCY from a host function.
+ * Let virtual time pass, completing whatever is due. TN_ERR_MISUSE with a `threads` clock;
+ * TN_ERR_REENTRANCY from a host function.
  *
  * Threads:  any.
  * Blocks:   for host functions that are due.
@@ -82,7 +91,8 @@ TN_API uint64_t tn_sim_now_ns(tn_sim *sim);
 TN_NODISCARD TN_API tn_status tn_sim_advance(tn_sim *sim, uint64_t ns);
 
 /**
- * Let virtual time pass until nothing is queued. TN_ERR_MISUSE with a `threads` clock; TN_ERR_REENTRANCY from a host function.
+ * Let virtual time pass until nothing is queued. TN_ERR_MISUSE with a `threads` clock;
+ * TN_ERR_REENTRANCY from a host function.
  *
  * Threads:  any.
  * Blocks:   for host functions.
@@ -98,12 +108,14 @@ enum tn_sim_waits {
 /** Choose that; TN_ERR_KIND out of range. Threads: any. Blocks: never. */
 TN_NODISCARD TN_API tn_status tn_sim_set_waits(tn_sim *sim, uint32_t waits);
 
-/* ---- Streams of a test ------------------------------------------------------------------------------- */
+/* ---- Streams of a test
+ * ------------------------------------------------------------------------------- */
 
 /** Flags of tn_sim_stream_create(). */
 enum tn_sim_stream_flags {
     TN_SIM_STREAM_CAPTURING = 1u, /**< says that it is in stream capture */
-    TN_SIM_STREAM_SECOND_CONTEXT = 2u /**< belongs to another context than the device's primary one */
+    /** belongs to another context than the device's primary one */
+    TN_SIM_STREAM_SECOND_CONTEXT = 2u
 };
 
 /**
@@ -114,7 +126,8 @@ enum tn_sim_stream_flags {
  * Threads:  any.
  * Blocks:   never.
  */
-TN_NODISCARD TN_API tn_status tn_sim_stream_create(tn_sim *sim, uint32_t device, uint32_t flags, tn_stream *out);
+TN_NODISCARD TN_API tn_status tn_sim_stream_create(tn_sim *sim, uint32_t device, uint32_t flags,
+                                                   tn_stream *out);
 
 /** Destroy it; queued work still runs. Threads: any. Blocks: never. */
 TN_NODISCARD TN_API tn_status tn_sim_stream_destroy(tn_sim *sim, tn_stream stream);
@@ -122,18 +135,21 @@ TN_NODISCARD TN_API tn_status tn_sim_stream_destroy(tn_sim *sim, tn_stream strea
 /** Queue `ns` of work that touches no memory. Threads: any. Blocks: never. */
 TN_NODISCARD TN_API tn_status tn_sim_queue_delay(tn_sim *sim, tn_stream stream, uint64_t ns);
 
-/** Queue a read of a range that lasts `ns`; a free of the range before its end is a violation. Threads: any. Blocks: never. */
-TN_NODISCARD TN_API tn_status tn_sim_queue_read(tn_sim *sim, tn_stream stream, const void *base, uint64_t bytes,
-                                                uint64_t ns);
+/** Queue a read of a range that lasts `ns`; a free of the range before its end is a violation.
+ * Threads: any. Blocks: never. */
+TN_NODISCARD TN_API tn_status tn_sim_queue_read(tn_sim *sim, tn_stream stream, const void *base,
+                                                uint64_t bytes, uint64_t ns);
 
 /** Queue a write of `byte` to a range, done at the end of `ns`. Threads: any. Blocks: never. */
-TN_NODISCARD TN_API tn_status tn_sim_queue_write(tn_sim *sim, tn_stream stream, void *base, uint64_t bytes, int byte,
-                                                 uint64_t ns);
+TN_NODISCARD TN_API tn_status tn_sim_queue_write(tn_sim *sim, tn_stream stream, void *base,
+                                                 uint64_t bytes, int byte, uint64_t ns);
 
-/** Whether everything queued on a stream is complete, without counting as a driver call. Threads: any. Blocks: never. */
+/** Whether everything queued on a stream is complete, without counting as a driver call. Threads:
+ * any. Blocks: never. */
 TN_API bool tn_sim_stream_idle(tn_sim *sim, tn_stream stream);
 
-/* ---- Faults ------------------------------------------------------------------------------------------ */
+/* ---- Faults
+ * ------------------------------------------------------------------------------------------ */
 
 /** Entries of the driver table, for faults and counters. */
 enum tn_sim_entry {
@@ -173,10 +189,13 @@ typedef struct tn_sim_fault {
     uint32_t status;     /**< returned tn_status; TN_OK: the call succeeds after the stall */
     uint32_t reserved0;  /**< always 0 */
     int64_t native_code; /**< for last_code */
-    uint64_t stall_ns;   /**< passes before the call goes on (virtual or real); UINT64_MAX: until tn_sim_fault_clear() */
+    /** passes before the call goes on (virtual or real); UINT64_MAX: until tn_sim_fault_clear()
+     * */
+    uint64_t stall_ns;
 } tn_sim_fault;
 
-#define TN_SIM_FAULT_INIT {sizeof(tn_sim_fault), 0, TN_SIM_ANY_DEVICE, 1, 1, 0, 0, 0, 0}
+#define TN_SIM_FAULT_INIT                                                                          \
+    { sizeof(tn_sim_fault), 0, TN_SIM_ANY_DEVICE, 1, 1, 0, 0, 0, 0 }
 
 /**
  * Arm a fault; several may be armed, the first that matches wins.
@@ -188,16 +207,18 @@ typedef struct tn_sim_fault {
  */
 TN_NODISCARD TN_API tn_status tn_sim_fault_arm(tn_sim *sim, const tn_sim_fault *fault);
 
-/** Disarm all faults; returns how many calls they hit since they were armed. Threads: any. Blocks: never. */
+/** Disarm all faults; returns how many calls they hit since they were armed. Threads: any.
+ * Blocks: never. */
 TN_API uint64_t tn_sim_fault_clear(tn_sim *sim);
 
 /** States of the whole driver. */
 enum tn_sim_state {
     TN_SIM_NORMAL = 0,
-    TN_SIM_SHUT_DOWN = 1,        /**< every call is TN_ERR_CLOSED with native code 4 (deinitialized) */
+    /** every call is TN_ERR_CLOSED with native code 4 (deinitialized) */
+    TN_SIM_SHUT_DOWN = 1,
     TN_SIM_CONTEXT_DESTROYED = 2, /**< every call is TN_ERR_CLOSED with native code 709 */
-    TN_SIM_NO_PINNED = 3,        /**< cannot pin host memory (capability off) */
-    TN_SIM_FAKE_PINNED = 4       /**< pinned allocations succeed but give pageable memory (MC179) */
+    TN_SIM_NO_PINNED = 3,         /**< cannot pin host memory (capability off) */
+    TN_SIM_FAKE_PINNED = 4 /**< pinned allocations succeed but give pageable memory (MC179) */
 };
 
 /** Put the driver into a state; TN_ERR_KIND out of range. Threads: any. Blocks: never. */
@@ -212,13 +233,17 @@ enum tn_sim_host_calls {
 /** Choose that; TN_ERR_KIND out of range. Threads: any. Blocks: never. */
 TN_NODISCARD TN_API tn_status tn_sim_set_host_calls(tn_sim *sim, uint32_t mode);
 
-/** Called after each executed copy, on the thread that executes it, as a host function is; for tests that damage copies. NULL: none. Threads: any. Blocks: never. */
-TN_API void tn_sim_on_copy(tn_sim *sim, void (*function)(void *context, void *destination, uint64_t bytes),
+/** Called after each executed copy, on the thread that executes it, as a host function is; for
+ * tests that damage copies. NULL: none. Threads: any. Blocks: never. */
+TN_API void tn_sim_on_copy(tn_sim *sim,
+                           void (*function)(void *context, void *destination, uint64_t bytes),
                            void *context);
 
-/* ---- Figures ----------------------------------------------------------------------------------------- */
+/* ---- Figures
+ * ----------------------------------------------------------------------------------------- */
 
-/** How often an entry was called (TN_SIM_ANY: all entries), failing calls included. Threads: any. Blocks: never. */
+/** How often an entry was called (TN_SIM_ANY: all entries), failing calls included. Threads: any.
+ * Blocks: never. */
 TN_API uint64_t tn_sim_calls(tn_sim *sim, uint32_t entry);
 
 /** Memory figures of one location. */
@@ -244,19 +269,23 @@ typedef struct tn_sim_traffic {
 } tn_sim_traffic;
 
 /** Read it; TN_ERR_KIND; TN_ERR_VALUE. Threads: any. Blocks: never. */
-TN_NODISCARD TN_API tn_status tn_sim_read_traffic(tn_sim *sim, tn_location from, tn_location to, tn_sim_traffic *out);
+TN_NODISCARD TN_API tn_status tn_sim_read_traffic(tn_sim *sim, tn_location from, tn_location to,
+                                                  tn_sim_traffic *out);
 
 /** Live events. Threads: any. Blocks: never. */
 TN_API uint64_t tn_sim_live_events(tn_sim *sim);
 
-/** Live streams made by the driver's users; those of tn_sim_stream_create() do not count. Threads: any. Blocks: never. */
+/** Live streams made by the driver's users; those of tn_sim_stream_create() do not count.
+ * Threads: any. Blocks: never. */
 TN_API uint64_t tn_sim_live_streams(tn_sim *sim);
 
-/** Shadow violations so far: use after free or reuse by queued work, calls naming destroyed streams or events, records
- * across contexts, frees of what is free or of another size. Threads: any. Blocks: never. */
+/** Shadow violations so far: use after free or reuse by queued work, calls naming destroyed
+ * streams or events, records across contexts, frees of what is free or of another size. Threads:
+ * any. Blocks: never. */
 TN_API uint64_t tn_sim_violations(tn_sim *sim);
 
-/** The first violation in words; empty if there is none. Pinned by the machine. Threads: any. Blocks: never. */
+/** The first violation in words; empty if there is none. Pinned by the machine. Threads: any.
+ * Blocks: never. */
 TN_API const char *tn_sim_violation_text(tn_sim *sim);
 
 #ifdef __cplusplus

@@ -2,9 +2,10 @@
 /*
  * Snapshots: one placement version and one pass over the lifetimes (M224..M232).
  *
- * A snapshot holds no payload. It keeps old placement records in memory until it is dropped; it stays valid when its
- * manager is closed or destroyed. D10: sums, and the meaning of the version (M51, M124, M257), hold for exact snapshots;
- * an inexact one (after a few tries on a very busy manager) says so.
+ * A snapshot holds no payload. It keeps old placement records in memory until it is dropped; it
+ * stays valid when its manager is closed or destroyed. D10: sums, and the meaning of the version
+ * (M51, M124, M257), hold for exact snapshots; an inexact one (after a few tries on a very busy
+ * manager) says so.
  */
 #ifndef TENURE_SNAPSHOT_H
 #define TENURE_SNAPSHOT_H
@@ -29,8 +30,8 @@ typedef struct tn_snapshot_info {
     uint64_t lease_count;         /**< active leases, whatever their number of values */
     uint64_t pending_lease_count; /**< released, consumer work not known to be complete */
     uint64_t hold_count;          /**< active holds */
-    uint32_t exact;     /**< 1: the state at one instant (S1) */
-    uint32_t reserved0; /**< always 0 */
+    uint32_t exact;               /**< 1: the state at one instant (S1) */
+    uint32_t reserved0;           /**< always 0 */
 } tn_snapshot_info;
 
 /** One value (M226). */
@@ -73,8 +74,10 @@ typedef struct tn_location_info {
     uint64_t use_count;
     uint64_t hold_count;
     uint64_t pending_count;
-    uint64_t allocated_bytes; /**< in use in the device's pool; TN_READING_ABSENT (plan.h) on hosts, or if it cannot be read */
-    uint64_t held_bytes;      /**< held by the device's pool; same */
+    /** in use in the device's pool; TN_READING_ABSENT (plan.h) on hosts, or if it cannot be read
+     * */
+    uint64_t allocated_bytes;
+    uint64_t held_bytes; /**< held by the device's pool; same */
 } tn_location_info;
 
 /**
@@ -82,7 +85,8 @@ typedef struct tn_location_info {
  *
  * @param m             borrowed.
  * @param[out] out      owned; end with tn_snapshot_drop().
- * @return TN_OK; TN_ERR_KIND; TN_ERR_REENTRANCY; TN_ERR_CLOSED; TN_ERR_DRIVER from the reap (M165); TN_ERR_HOST_MEMORY.
+ * @return TN_OK; TN_ERR_KIND; TN_ERR_REENTRANCY; TN_ERR_CLOSED; TN_ERR_DRIVER from the reap
+ *         (M165); TN_ERR_HOST_MEMORY.
  *
  * Threads:  any.
  * Blocks:   never. Cost: does not grow with the number of values, only with that of live lifetimes.
@@ -108,8 +112,8 @@ TN_NODISCARD TN_API tn_status tn_snapshot_read(const tn_snapshot *s, tn_snapshot
  * Blocks:   never.
  * Source:   M226.
  */
-TN_NODISCARD TN_API tn_status tn_snapshot_next(const tn_snapshot *s, uint64_t *inout_cursor, tn_value_info *out,
-                                               bool *out_more);
+TN_NODISCARD TN_API tn_status tn_snapshot_next(const tn_snapshot *s, uint64_t *inout_cursor,
+                                               tn_value_info *out, bool *out_more);
 
 /**
  * One value by its handle.
@@ -119,12 +123,14 @@ TN_NODISCARD TN_API tn_status tn_snapshot_next(const tn_snapshot *s, uint64_t *i
  * Threads:  any.
  * Blocks:   never.
  */
-TN_NODISCARD TN_API tn_status tn_snapshot_value(const tn_snapshot *s, tn_handle handle, tn_value_info *out);
+TN_NODISCARD TN_API tn_status tn_snapshot_value(const tn_snapshot *s, tn_handle handle,
+                                                tn_value_info *out);
 
 /**
  * The materializations of one value, in installation order.
  *
- * @param[out] out      `*inout_count` elements with `size` set in the first; may be NULL if that is 0.
+ * @param[out] out      `*inout_count` elements with `size` set in the first; may be NULL if that
+ *                      is 0.
  * @param inout_count   in: room; out: the real total.
  * @return as tn_snapshot_value().
  *
@@ -133,13 +139,18 @@ TN_NODISCARD TN_API tn_status tn_snapshot_value(const tn_snapshot *s, tn_handle 
  * Source:   M227.
  */
 TN_NODISCARD TN_API tn_status tn_snapshot_materializations(const tn_snapshot *s, tn_handle handle,
-                                                           tn_materialization_info *out, size_t *inout_count);
+                                                           tn_materialization_info *out,
+                                                           size_t *inout_count);
 
-/** The locations, in tracking order; arrays as above. TN_OK; TN_ERR_KIND. Threads: any. Blocks: never. Source: M228. */
-TN_NODISCARD TN_API tn_status tn_snapshot_locations(const tn_snapshot *s, tn_location_info *out, size_t *inout_count);
+/** The locations, in tracking order; arrays as above. TN_OK; TN_ERR_KIND. Threads: any. Blocks:
+ * never. Source: M228. */
+TN_NODISCARD TN_API tn_status tn_snapshot_locations(const tn_snapshot *s, tn_location_info *out,
+                                                    size_t *inout_count);
 
-/** The reservations, in admission order; arrays as above. TN_OK; TN_ERR_KIND. Threads: any. Blocks: never. Source: M231. */
-TN_NODISCARD TN_API tn_status tn_snapshot_reservations(const tn_snapshot *s, tn_reservation_info *out,
+/** The reservations, in admission order; arrays as above. TN_OK; TN_ERR_KIND. Threads: any.
+ * Blocks: never. Source: M231. */
+TN_NODISCARD TN_API tn_status tn_snapshot_reservations(const tn_snapshot *s,
+                                                       tn_reservation_info *out,
                                                        size_t *inout_count);
 
 #ifdef __cplusplus

@@ -3,14 +3,16 @@
  * Names that every other public header needs: opaque objects, locations, handles, payloads.
  *
  * Conventions of the whole interface:
- *  - Public structs begin with `size`: set it (or use the TN_..._INIT macro) before passing the struct, in or out.
- *    A smaller struct of an older caller is accepted, missing members count as zero; a larger one only if what
- *    we do not know is zero. Anything else is TN_ERR_KIND. For arrays of output structs set `size` in element 0.
- *    tn_location, tn_handle, tn_payload, tn_lease, tn_hold and tn_reservation are fixed for ever and have none.
- *  - Outputs are written only on TN_OK. Strings are NUL-terminated UTF-8, copied, at most 255 bytes.
+ *  - Public structs begin with `size`: set it (or use the TN_..._INIT macro) before passing the
+ *    struct, in or out. A smaller struct of an older caller is accepted, missing members count as
+ *    zero; a larger one only if what we do not know is zero. Anything else is TN_ERR_KIND. For
+ *    arrays of output structs set `size` in element 0. tn_location, tn_handle, tn_payload,
+ *    tn_lease, tn_hold and tn_reservation are fixed for ever and have none.
+ *  - Outputs are written only on TN_OK. Strings are NUL-terminated UTF-8, copied, at most 255
+ *    bytes.
  *  - Bytes are 64-bit everywhere; a value above INT64_MAX is TN_ERR_VALUE.
- *  - *borrowed*: valid for the call. *consumed*: the caller must not touch it again. *owned*: the caller must
- *    release it. *pinned*: valid while a lease is held.
+ *  - *borrowed*: valid for the call. *consumed*: the caller must not touch it again. *owned*: the
+ *    caller must release it. *pinned*: valid while a lease is held.
  */
 #ifndef TENURE_TYPES_H
 #define TENURE_TYPES_H
@@ -38,7 +40,8 @@ typedef struct CUstream_st *tn_stream;
 
 /** The CUDA legacy default stream (CU_STREAM_LEGACY). */
 #define TN_STREAM_LEGACY ((tn_stream)0x1)
-/** CU_STREAM_PER_THREAD: refused everywhere with TN_ERR_VALUE, since it means another stream on each thread. */
+/** CU_STREAM_PER_THREAD: refused everywhere with TN_ERR_VALUE, since it means another stream on
+ * each thread. */
 #define TN_STREAM_PER_THREAD ((tn_stream)0x2)
 
 /** Kinds of location (M11). */
@@ -77,29 +80,25 @@ typedef struct tn_payload {
 } tn_payload;
 
 /** The pageable host location. */
-static inline tn_location tn_location_pageable(void)
-{
+static inline tn_location tn_location_pageable(void) {
     tn_location at = {TN_LOCATION_PAGEABLE, 0};
     return at;
 }
 
 /** The pinned host location. */
-static inline tn_location tn_location_pinned(void)
-{
+static inline tn_location tn_location_pinned(void) {
     tn_location at = {TN_LOCATION_PINNED, 0};
     return at;
 }
 
 /** A CUDA location; its index is checked where it is used (M16). */
-static inline tn_location tn_location_cuda(uint32_t index)
-{
+static inline tn_location tn_location_cuda(uint32_t index) {
     tn_location at = {TN_LOCATION_CUDA, index};
     return at;
 }
 
 /** No location: "infer it", "let the manager choose". */
-static inline tn_location tn_location_none(void)
-{
+static inline tn_location tn_location_none(void) {
     tn_location at = {TN_LOCATION_NONE, 0};
     return at;
 }
@@ -110,8 +109,9 @@ static inline tn_location tn_location_none(void)
  * @param kind          enum tn_location_kind.
  * @param device        borrowed; N is decimal without sign, blanks or leading zeros.
  * @param[out] out      the location, host kinds without index.
- * @return TN_OK; TN_ERR_KIND NULL argument; TN_ERR_VALUE unknown kind, text that is not a device, kind and device
- *         that do not fit, or a CUDA index above 127. The device need not exist (M16).
+ * @return TN_OK; TN_ERR_KIND NULL argument; TN_ERR_VALUE unknown kind, text that is not a device,
+ *         kind and device that do not fit, or a CUDA index above 127. The device need not exist
+ *         (M16).
  *
  * Threads:  any.
  * Blocks:   never.
@@ -125,7 +125,8 @@ TN_NODISCARD TN_API tn_status tn_location_make(uint32_t kind, const char *device
  * @param at            any location; one that is none is named `none`.
  * @param[out] buffer   written with NUL.
  * @param capacity      bytes of `buffer`; TN_LOCATION_NAME_MAX is always enough.
- * @return TN_OK; TN_ERR_KIND NULL or a kind out of range; TN_ERR_VALUE index above 127, or `capacity` too small.
+ * @return TN_OK; TN_ERR_KIND NULL or a kind out of range; TN_ERR_VALUE index above 127, or
+ *         `capacity` too small.
  *
  * Threads:  any.
  * Blocks:   never.
@@ -149,15 +150,15 @@ TN_API bool tn_location_equal(tn_location a, tn_location b);
  * @param index         index of a value.
  * @param type          borrowed for ever.
  * @param[out] out      the handle.
- * @return TN_OK; TN_ERR_KIND `out` is NULL or `type` is no valid value type; TN_ERR_VALUE `manager` or `index` is 0
- *         (the blank ids of C).
+ * @return TN_OK; TN_ERR_KIND `out` is NULL or `type` is no valid value type; TN_ERR_VALUE
+ *         `manager` or `index` is 0 (the blank ids of C).
  *
  * Threads:  any.
  * Blocks:   never.
  * Source:   M3, M5.
  */
-TN_NODISCARD TN_API tn_status tn_handle_make(uint64_t manager, uint64_t index, const tn_value_type *type,
-                                             tn_handle *out);
+TN_NODISCARD TN_API tn_status tn_handle_make(uint64_t manager, uint64_t index,
+                                             const tn_value_type *type, tn_handle *out);
 
 /**
  * Whether two handles are the same: manager, index and type.

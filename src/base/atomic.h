@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Atomics with the order in the name, so that a search finds every acquire. Only _Atomic fields, only explicit orders.
- * Each call but a relaxed one carries a tag block; see src/README.md for the table of tags.
+ * Atomics with the order in the name, so that a search finds every acquire. Only _Atomic fields,
+ * only explicit orders. Each call but a relaxed one carries a tag block; see src/README.md for
+ * the table of tags.
  */
 #ifndef TENURE_BASE_ATOMIC_H
 #define TENURE_BASE_ATOMIC_H
@@ -26,17 +27,21 @@
 #define tn__swap_acq_rel(p, v) atomic_exchange_explicit((p), (v), memory_order_acq_rel)
 #define tn__swap_sc(p, v) atomic_exchange_explicit((p), (v), memory_order_seq_cst)
 
-/* Strong compare-and-swap: *expected becomes the current value on failure. A failure orders as an acquire load (acq_rel)
- * or not at all. */
-#define tn__cas_rlx(p, expected, v)                                                                            \
-    atomic_compare_exchange_strong_explicit((p), (expected), (v), memory_order_relaxed, memory_order_relaxed)
-#define tn__cas_rel(p, expected, v)                                                                            \
-    atomic_compare_exchange_strong_explicit((p), (expected), (v), memory_order_release, memory_order_relaxed)
-#define tn__cas_acq_rel(p, expected, v)                                                                        \
-    atomic_compare_exchange_strong_explicit((p), (expected), (v), memory_order_acq_rel, memory_order_acquire)
+/* Strong compare-and-swap: *expected becomes the current value on failure. A failure orders as an
+ * acquire load (acq_rel) or not at all. */
+#define tn__cas_rlx(p, expected, v)                                                                \
+    atomic_compare_exchange_strong_explicit((p), (expected), (v), memory_order_relaxed,            \
+                                            memory_order_relaxed)
+#define tn__cas_rel(p, expected, v)                                                                \
+    atomic_compare_exchange_strong_explicit((p), (expected), (v), memory_order_release,            \
+                                            memory_order_relaxed)
+#define tn__cas_acq_rel(p, expected, v)                                                            \
+    atomic_compare_exchange_strong_explicit((p), (expected), (v), memory_order_acq_rel,            \
+                                            memory_order_acquire)
 
-/* Two adjacent 64-bit words changed by one step. x86-64: cmpxchg16b by the __sync builtin, which is inlined (the C11 form
- * calls libatomic); full barrier. Loads of one half are ordinary atomic loads: a torn pair makes the next CAS fail. */
+/* Two adjacent 64-bit words changed by one step. x86-64: cmpxchg16b by the __sync builtin, which
+ * is inlined (the C11 form calls libatomic); full barrier. Loads of one half are ordinary atomic
+ * loads: a torn pair makes the next CAS fail. */
 typedef union tn__pair {
     struct {
         _Atomic uint64_t low;
@@ -45,15 +50,13 @@ typedef union tn__pair {
     unsigned __int128 both;
 } __attribute__((aligned(16))) tn__pair;
 
-static inline unsigned __int128 tn__pair_value(uint64_t low, uint64_t high)
-{
+static inline unsigned __int128 tn__pair_value(uint64_t low, uint64_t high) {
     return ((unsigned __int128)high << 64) | low;
 }
 
 /* Compare-and-swap of both words, acq_rel (a full barrier on x86-64). */
-static inline bool tn__pair_cas_acq_rel(tn__pair *p, uint64_t old_low, uint64_t old_high, uint64_t new_low,
-                                        uint64_t new_high)
-{
+static inline bool tn__pair_cas_acq_rel(tn__pair *p, uint64_t old_low, uint64_t old_high,
+                                        uint64_t new_low, uint64_t new_high) {
     return __sync_bool_compare_and_swap(&p->both, tn__pair_value(old_low, old_high),
                                         tn__pair_value(new_low, new_high));
 }
@@ -66,8 +69,7 @@ static inline bool tn__pair_cas_acq_rel(tn__pair *p, uint64_t old_low, uint64_t 
 #define TN__CACHE_LINE 64
 
 /* A short wait loop's body. */
-static inline void tn__relax(void)
-{
+static inline void tn__relax(void) {
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();
 #else

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * base: no Tenure concepts here. What every other module may call: errors of a thread, host memory with numbered
- * failures, clock, assertions, test points, sizes of public structs. Locks are in lockrank.h, RCU in rcu.h, the thread's
- * own block in thread.h, atomics in atomic.h.
+ * base: no Tenure concepts here. What every other module may call: errors of a thread, host
+ * memory with numbered failures, clock, assertions, test points, sizes of public structs. Locks
+ * are in lockrank.h, RCU in rcu.h, the thread's own block in thread.h, atomics in atomic.h.
  *
  * Every function may be called from any thread. None takes a lock.
  */
@@ -36,16 +36,19 @@
 #define TN__TSAN 0
 #endif
 
-/* ---- Assertions: for our own invariants only -------------------------------------------------------- */
+/* ---- Assertions: for our own invariants only
+ * -------------------------------------------------------- */
 
-TN__COLD void tn__assert_failed(const char *what, const char *file, int line) __attribute__((noreturn));
+TN__COLD void tn__assert_failed(const char *what, const char *file, int line)
+    __attribute__((noreturn));
 #if TN_CHECKS
 #define TN_ASSERT(x) ((x) ? (void)0 : tn__assert_failed(#x, __FILE__, __LINE__))
 #else
 #define TN_ASSERT(x) ((void)sizeof(!(x)))
 #endif
 
-/* ---- Errors ------------------------------------------------------------------------------------------ */
+/* ---- Errors
+ * ------------------------------------------------------------------------------------------ */
 
 /* Start the thread's error afresh and return it, to be filled further; never NULL. */
 TN__COLD tn_error *tn__error(tn_status status, const char *format, ...) TN__PRINTF(2, 3);
@@ -53,26 +56,33 @@ TN__COLD tn_error *tn__error(tn_status status, const char *format, ...) TN__PRIN
 TN__COLD tn_status tn__fail(tn_status status, const char *format, ...) TN__PRINTF(2, 3);
 /* The thread's error as it is, e.g. to keep it over a clean-up that may fail. */
 tn_error *tn__error_current(void);
-/* Make an error the thread's own again (another thread's load failed, or a clean-up overwrote it). Returns its status. */
+/* Make an error the thread's own again (another thread's load failed, or a clean-up overwrote
+ * it). Returns its status. */
 tn_status tn__error_restore(const tn_error *error);
 
-/* ---- Sizes of public structs ------------------------------------------------------------------------- */
+/* ---- Sizes of public structs
+ * ------------------------------------------------------------------------- */
 
-/* Copy a versioned struct in: the first member of `from` is its size_t size. Missing members become 0, unknown non-zero ones
- * are TN_ERR_KIND, as are NULL and a size below `least`. `to` has `ours` bytes; its size member becomes `ours`. */
-TN_NODISCARD tn_status tn__struct_in(void *to, size_t ours, size_t least, const void *from, const char *name);
+/* Copy a versioned struct in: the first member of `from` is its size_t size. Missing members
+ * become 0, unknown non-zero ones are TN_ERR_KIND, as are NULL and a size below `least`. `to` has
+ * `ours` bytes; its size member becomes `ours`. */
+TN_NODISCARD tn_status tn__struct_in(void *to, size_t ours, size_t least, const void *from,
+                                     const char *name);
 /* Check an output struct before work is done: NULL or size < least is TN_ERR_KIND. */
 TN_NODISCARD tn_status tn__struct_check_out(const void *out, size_t least, const char *name);
-/* Copy a versioned struct out: min(its size, ours) bytes, keeping its own size member; what is beyond ours becomes 0. */
+/* Copy a versioned struct out: min(its size, ours) bytes, keeping its own size member; what is
+ * beyond ours becomes 0. */
 void tn__struct_out(void *out, const void *from, size_t ours);
 
-/* ---- Host memory -------------------------------------------------------------------------------------- */
+/* ---- Host memory
+ * -------------------------------------------------------------------------------------- */
 
 /* Blocks of the library's own records. Each allocation is a numbered failure point. */
 TN_NODISCARD void *tn__alloc(size_t bytes);  /* undefined contents; NULL: failed, no error set */
 TN_NODISCARD void *tn__zalloc(size_t bytes); /* zeroed */
-TN_NODISCARD void *tn__zalloc_line(size_t bytes); /* zeroed, aligned to a cache line; tn__free() too */
-void tn__free(void *block);                  /* NULL is ignored */
+/* zeroed, aligned to a cache line; tn__free() too */
+TN_NODISCARD void *tn__zalloc_line(size_t bytes);
+void tn__free(void *block); /* NULL is ignored */
 /* Payloads in pageable memory, aligned to 64; same failure points. */
 TN_NODISCARD void *tn__host_alloc(uint64_t bytes);
 void tn__host_free(void *block);
@@ -84,12 +94,14 @@ void tn__fault_alloc(uint64_t nth);
 bool tn__fault_alloc_fired(void);
 uint64_t tn__alloc_live(void);
 
-/* ---- Clock -------------------------------------------------------------------------------------------- */
+/* ---- Clock
+ * -------------------------------------------------------------------------------------------- */
 
 uint64_t tn__unix_ns(void); /* wall clock */
 uint64_t tn__mono_ns(void); /* monotonic, never 0 */
 
-/* ---- Test points --------------------------------------------------------------------------------------- */
+/* ---- Test points
+ * --------------------------------------------------------------------------------------- */
 
 /* Places where a test may stop a thread; compiled out without TN_CHECKS. */
 enum tn__point {
@@ -113,11 +125,11 @@ void tn__point_hit(enum tn__point point, void *object);
 #define TN__AT(point, object) ((void)(object))
 #endif
 
-/* ---- Small things -------------------------------------------------------------------------------------- */
+/* ---- Small things
+ * -------------------------------------------------------------------------------------- */
 
 /* a + b, or UINT64_MAX if it overflows. */
-static inline uint64_t tn__add_capped(uint64_t a, uint64_t b)
-{
+static inline uint64_t tn__add_capped(uint64_t a, uint64_t b) {
     uint64_t sum = a + b;
     return sum < a ? UINT64_MAX : sum;
 }
@@ -128,14 +140,14 @@ bool tn__blank(const char *text);
 /* Check a label or name: NULL TN_ERR_KIND; blank or over 255 bytes TN_ERR_VALUE. */
 TN_NODISCARD tn_status tn__check_text(const char *text, const char *what);
 
-/* Format check of a location given to us: kind out of range (or none) TN_ERR_KIND, CUDA index above 127 TN_ERR_VALUE. Host indices
- * become 0 in *out. */
+/* Format check of a location given to us: kind out of range (or none) TN_ERR_KIND, CUDA index
+ * above 127 TN_ERR_VALUE. Host indices become 0 in *out. */
 TN_NODISCARD tn_status tn__location_in(tn_location at, tn_location *out);
-/* The name without a failure path; for messages. `buffer` has TN_LOCATION_NAME_MAX bytes. Returns it. */
+/* The name without a failure path; for messages. `buffer` has TN_LOCATION_NAME_MAX bytes. Returns
+ * it. */
 const char *tn__location_text(tn_location at, char *buffer);
 
-static inline bool tn__location_same(tn_location a, tn_location b)
-{
+static inline bool tn__location_same(tn_location a, tn_location b) {
     return a.kind == b.kind && (a.kind != TN_LOCATION_CUDA || a.index == b.index);
 }
 

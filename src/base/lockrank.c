@@ -6,8 +6,7 @@
 #include "base/thread.h"
 
 #if TN_CHECKS
-static void note_locked(const tn__mutex *m)
-{
+static void note_locked(const tn__mutex *m) {
     tn__thread *t = tn__thread_self();
     if (!t)
         return;
@@ -17,8 +16,7 @@ static void note_locked(const tn__mutex *m)
     t->locks++;
 }
 
-static void note_unlocked(const tn__mutex *m)
-{
+static void note_unlocked(const tn__mutex *m) {
     tn__thread *t = tn__thread_self();
     if (!t)
         return;
@@ -26,15 +24,13 @@ static void note_unlocked(const tn__mutex *m)
     t->rank_depth--;
 }
 
-void tn__assert_may_wait(const char *what)
-{
+void tn__assert_may_wait(const char *what) {
     tn__thread *t = tn__thread_self();
     if (t && t->rank_depth > 0 && t->ranks[t->rank_depth - 1] >= TN__RANK_STATE)
         tn__assert_failed(what, "called under a lock of rank STATE or above", 0);
 }
 
-void tn__assert_locked(const tn__mutex *m)
-{
+void tn__assert_locked(const tn__mutex *m) {
     tn__thread *t = tn__thread_self();
     if (!t)
         return;
@@ -44,61 +40,43 @@ void tn__assert_locked(const tn__mutex *m)
     tn__assert_failed("the lock is held", __FILE__, __LINE__);
 }
 
-uint64_t tn__lock_count(void)
-{
+uint64_t tn__lock_count(void) {
     tn__thread *t = tn__thread_self();
     return t ? t->locks : 0;
 }
 #else
-static void note_locked(const tn__mutex *m)
-{
-    (void)m;
-}
+static void note_locked(const tn__mutex *m) { (void)m; }
 
-static void note_unlocked(const tn__mutex *m)
-{
-    (void)m;
-}
+static void note_unlocked(const tn__mutex *m) { (void)m; }
 
-uint64_t tn__lock_count(void)
-{
-    return 0;
-}
+uint64_t tn__lock_count(void) { return 0; }
 #endif
 
-void tn__mutex_init(tn__mutex *m, enum tn__rank rank)
-{
+void tn__mutex_init(tn__mutex *m, enum tn__rank rank) {
     pthread_mutex_init(&m->mutex, NULL);
     m->rank = rank;
 }
 
-void tn__mutex_fini(tn__mutex *m)
-{
-    pthread_mutex_destroy(&m->mutex);
-}
+void tn__mutex_fini(tn__mutex *m) { pthread_mutex_destroy(&m->mutex); }
 
-void tn__lock(tn__mutex *m)
-{
+void tn__lock(tn__mutex *m) {
     pthread_mutex_lock(&m->mutex);
     note_locked(m);
 }
 
-bool tn__try_lock(tn__mutex *m)
-{
+bool tn__try_lock(tn__mutex *m) {
     if (pthread_mutex_trylock(&m->mutex) != 0)
         return false;
     note_locked(m);
     return true;
 }
 
-void tn__unlock(tn__mutex *m)
-{
+void tn__unlock(tn__mutex *m) {
     note_unlocked(m);
     pthread_mutex_unlock(&m->mutex);
 }
 
-void tn__cond_init(tn__cond *c)
-{
+void tn__cond_init(tn__cond *c) {
     pthread_condattr_t attr;
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -106,21 +84,16 @@ void tn__cond_init(tn__cond *c)
     pthread_condattr_destroy(&attr);
 }
 
-void tn__cond_fini(tn__cond *c)
-{
-    pthread_cond_destroy(&c->cond);
-}
+void tn__cond_fini(tn__cond *c) { pthread_cond_destroy(&c->cond); }
 
-void tn__cond_wait(tn__cond *c, tn__mutex *m)
-{
+void tn__cond_wait(tn__cond *c, tn__mutex *m) {
     note_unlocked(m);
     tn__assert_may_wait("tn__cond_wait");
     pthread_cond_wait(&c->cond, &m->mutex);
     note_locked(m);
 }
 
-bool tn__cond_wait_ns(tn__cond *c, tn__mutex *m, uint64_t ns)
-{
+bool tn__cond_wait_ns(tn__cond *c, tn__mutex *m, uint64_t ns) {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
     uint64_t sum = (uint64_t)until.tv_nsec + ns % 1000000000u;
@@ -133,7 +106,4 @@ bool tn__cond_wait_ns(tn__cond *c, tn__mutex *m, uint64_t ns)
     return rc != ETIMEDOUT;
 }
 
-void tn__cond_broadcast(tn__cond *c)
-{
-    pthread_cond_broadcast(&c->cond);
-}
+void tn__cond_broadcast(tn__cond *c) { pthread_cond_broadcast(&c->cond); }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Mutexes with ranks, checked under TN_CHECKS: a thread takes locks only in ascending rank, and calls drivers, callbacks,
- * sources and payload allocation, and waits, only while it holds none of rank STATE or above (tn__assert_may_wait()).
+ * Mutexes with ranks, checked under TN_CHECKS: a thread takes locks only in ascending rank, and
+ * calls drivers, callbacks, sources and payload allocation, and waits, only while it holds none
+ * of rank STATE or above (tn__assert_may_wait()).
  */
 #ifndef TENURE_BASE_LOCKRANK_H
 #define TENURE_BASE_LOCKRANK_H
@@ -12,7 +13,8 @@
 
 /* Lowest first. */
 enum tn__rank {
-    TN__RANK_REAP = 5,      /* a manager's consumer of pending leases; drivers are called under it */
+    /* a manager's consumer of pending leases; drivers are called under it */
+    TN__RANK_REAP = 5,
     TN__RANK_SIM = 10,      /* the simulated machine: it may call nothing of ours while held */
     TN__RANK_REGISTRY = 20, /* process-wide lists: managers, free record blocks */
     TN__RANK_STATE = 30,    /* the short writer lock of a manager */
@@ -47,17 +49,12 @@ void tn__cond_broadcast(tn__cond *c);
 void tn__assert_may_wait(const char *what); /* no lock of rank STATE or above is held */
 void tn__assert_locked(const tn__mutex *m);
 #else
-static inline void tn__assert_may_wait(const char *what)
-{
-    (void)what;
-}
-static inline void tn__assert_locked(const tn__mutex *m)
-{
-    (void)m;
-}
+static inline void tn__assert_may_wait(const char *what) { (void)what; }
+static inline void tn__assert_locked(const tn__mutex *m) { (void)m; }
 #endif
 
-/* How often this thread took any tn__mutex (tests: a hit takes no lock). Always 0 without TN_CHECKS. */
+/* How often this thread took any tn__mutex (tests: a hit takes no lock). Always 0 without
+ * TN_CHECKS. */
 uint64_t tn__lock_count(void);
 
 #endif

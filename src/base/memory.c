@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Host memory: the library's own blocks and pageable payloads. Every allocation is a numbered failure point.
+ * Host memory: the library's own blocks and pageable payloads. Every allocation is a numbered
+ * failure point.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,24 +15,16 @@ static _Atomic bool fault_fired;
 /* Live blocks; relaxed, exact only when nobody allocates. */
 static _Atomic uint64_t live;
 
-void tn__fault_alloc(uint64_t nth)
-{
+void tn__fault_alloc(uint64_t nth) {
     tn__store_rlx(&fault_fired, false);
     tn__store_rlx(&fault_in, nth);
 }
 
-bool tn__fault_alloc_fired(void)
-{
-    return tn__load_rlx(&fault_fired);
-}
+bool tn__fault_alloc_fired(void) { return tn__load_rlx(&fault_fired); }
 
-uint64_t tn__alloc_live(void)
-{
-    return tn__load_rlx(&live);
-}
+uint64_t tn__alloc_live(void) { return tn__load_rlx(&live); }
 
-static bool must_fail(void)
-{
+static bool must_fail(void) {
     uint64_t n = tn__load_rlx(&fault_in);
     while (tn__unlikely(n != 0)) {
         if (!tn__cas_rlx(&fault_in, &n, n - 1))
@@ -44,51 +37,37 @@ static bool must_fail(void)
     return false;
 }
 
-static void *counted(void *block)
-{
+static void *counted(void *block) {
     if (block)
         tn__add_rlx(&live, 1);
     return block;
 }
 
-void *tn__alloc(size_t bytes)
-{
-    return must_fail() ? NULL : counted(malloc(bytes ? bytes : 1));
-}
+void *tn__alloc(size_t bytes) { return must_fail() ? NULL : counted(malloc(bytes ? bytes : 1)); }
 
-void *tn__zalloc(size_t bytes)
-{
+void *tn__zalloc(size_t bytes) {
     return must_fail() ? NULL : counted(calloc(1, bytes ? bytes : 1));
 }
 
-static void *aligned(uint64_t bytes)
-{
+static void *aligned(uint64_t bytes) {
     if (bytes > SIZE_MAX - TN__CACHE_LINE || must_fail())
         return NULL;
     size_t rounded = ((size_t)bytes + TN__CACHE_LINE - 1) & ~(size_t)(TN__CACHE_LINE - 1);
     return counted(aligned_alloc(TN__CACHE_LINE, rounded ? rounded : TN__CACHE_LINE));
 }
 
-void *tn__zalloc_line(size_t bytes)
-{
+void *tn__zalloc_line(size_t bytes) {
     void *block = aligned(bytes);
     return block ? memset(block, 0, bytes) : NULL;
 }
 
-void tn__free(void *block)
-{
+void tn__free(void *block) {
     if (!block)
         return;
     tn__sub_rlx(&live, 1);
     free(block);
 }
 
-void *tn__host_alloc(uint64_t bytes)
-{
-    return aligned(bytes);
-}
+void *tn__host_alloc(uint64_t bytes) { return aligned(bytes); }
 
-void tn__host_free(void *block)
-{
-    tn__free(block);
-}
+void tn__host_free(void *block) { tn__free(block); }

@@ -6,8 +6,7 @@
 /* Written by tests before their threads start; relaxed is enough. */
 void (*_Atomic tn__point_hook)(enum tn__point point, void *object);
 
-void tn__point_hit(enum tn__point point, void *object)
-{
+void tn__point_hit(enum tn__point point, void *object) {
     void (*hook)(enum tn__point, void *) = tn__load_rlx(&tn__point_hook);
     if (tn__unlikely(hook != NULL))
         hook(point, object);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A queue with wait-free enqueue (liburcu's wfcqueue). Any thread pushes; one consumer at a time pops (the caller's lock).
- * A push is a full barrier.
+ * A queue with wait-free enqueue (liburcu's wfcqueue). Any thread pushes; one consumer at a time
+ * pops (the caller's lock). A push is a full barrier.
  */
 #ifndef TENURE_BASE_QUEUE_H
 #define TENURE_BASE_QUEUE_H

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The only file that includes liburcu. Its read side is compiled in (_LGPL_SOURCE: functions of a few lines, which the licence
- * allows), the rest is linked dynamically.
+ * The only file that includes liburcu. Its read side is compiled in (_LGPL_SOURCE: functions of a
+ * few lines, which the licence allows), the rest is linked dynamically.
  *
- * TSan does not see the library's own synchronisation, so grace periods are annotated: the end of each section releases, the end of a
- * grace period acquires. Publishing and reading pointers uses our own C11 atomics and needs no help.
+ * TSan does not see the library's own synchronisation, so grace periods are annotated: the end of
+ * each section releases, the end of a grace period acquires. Publishing and reading pointers uses
+ * our own C11 atomics and needs no help.
  */
 #include "base/base_internal.h"
 
-#if !TN__TSAN /* TSan takes the plain futex word of the compiled-in read side for a race: call the library instead */
+/* TSan takes the plain futex word of the compiled-in read side for a race: call the library
+ * instead */
+#if !TN__TSAN
 #define _LGPL_SOURCE
 #endif
 #include <errno.h>
@@ -37,8 +40,7 @@ static char grace_edge;
 #define EDGE_ACQUIRE() ((void)0)
 #endif
 
-void tn__rcu_thread_ready(tn__thread *thread)
-{
+void tn__rcu_thread_ready(tn__thread *thread) {
     if (thread->rcu_ready)
         return;
     if (!URCU_TLS(rcu_reader).registered) {
@@ -48,32 +50,23 @@ void tn__rcu_thread_ready(tn__thread *thread)
     thread->rcu_ready = true;
 }
 
-void tn__rcu_thread_exit(tn__thread *thread)
-{
+void tn__rcu_thread_exit(tn__thread *thread) {
     if (thread->rcu_registered && URCU_TLS(rcu_reader).registered)
         rcu_unregister_thread();
     thread->rcu_registered = false;
     thread->rcu_ready = false;
 }
 
-void tn__rcu_lock(void)
-{
-    rcu_read_lock();
-}
+void tn__rcu_lock(void) { rcu_read_lock(); }
 
-void tn__rcu_unlock(void)
-{
+void tn__rcu_unlock(void) {
     EDGE_RELEASE();
     rcu_read_unlock();
 }
 
-bool tn__rcu_in_section(void)
-{
-    return URCU_TLS(rcu_reader).registered && rcu_read_ongoing();
-}
+bool tn__rcu_in_section(void) { return URCU_TLS(rcu_reader).registered && rcu_read_ongoing(); }
 
-tn_status tn__rcu_synchronize(void)
-{
+tn_status tn__rcu_synchronize(void) {
     if (tn__rcu_in_section())
         return tn__fail(TN_ERR_REENTRANCY, "called inside an RCU read section");
     tn__assert_may_wait("grace period");
@@ -83,15 +76,15 @@ tn_status tn__rcu_synchronize(void)
     return TN_OK;
 }
 
-/* ---- Fences -------------------------------------------------------------------------------------------- */
+/* ---- Fences
+ * -------------------------------------------------------------------------------------------- */
 
 /* Written once, before the first reader can exist (creation of the first manager); relaxed. */
 _Atomic int tn__fence_asymmetric;
 static pthread_once_t fence_once = PTHREAD_ONCE_INIT;
 static _Atomic uint64_t fence_faults;
 
-static void fence_choose(void)
-{
+static void fence_choose(void) {
 #ifndef TN_NO_MEMBARRIER
     long query = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
     if (query < 0 || !(query & MEMBARRIER_CMD_PRIVATE_EXPEDITED))
@@ -101,18 +94,11 @@ static void fence_choose(void)
 #endif
 }
 
-void tn__fence_ready(void)
-{
-    pthread_once(&fence_once, fence_choose);
-}
+void tn__fence_ready(void) { pthread_once(&fence_once, fence_choose); }
 
-void tn__fault_fence(uint64_t count)
-{
-    tn__store_rlx(&fence_faults, count);
-}
+void tn__fault_fence(uint64_t count) { tn__store_rlx(&fence_faults, count); }
 
-tn_status tn__heavy_fence(void)
-{
+tn_status tn__heavy_fence(void) {
     if (tn__unlikely(tn__load_rlx(&fence_faults) != 0)) {
         tn__sub_rlx(&fence_faults, 1);
         tn_error *e = tn__error(TN_ERR_SYSTEM, "membarrier failed (by a test)");
@@ -120,7 +106,9 @@ tn_status tn__heavy_fence(void)
         return TN_ERR_SYSTEM;
     }
     if (!tn__load_rlx(&tn__fence_asymmetric)) {
-        tn__fence_sc(); /* seq_cst: both sides store, then load the other's variable; acquire/release cannot order that */
+        /* seq_cst: both sides store, then load the other's variable; acquire/release cannot order
+         * that */
+        tn__fence_sc();
         return TN_OK;
     }
     if (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0)

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * RCU over liburcu (memb flavour), and the light/heavy fence pair. liburcu is included in rcu.c only.
+ * RCU over liburcu (memb flavour), and the light/heavy fence pair. liburcu is included in rcu.c
+ * only.
  *
  * R1: whoever reads a published pointer does so in a section, or holds a pinned version.
  * R2: an object is freed after it was unpublished and then a grace period passed.
  * R3: nothing inside a section waits, locks, or calls out.
- * R4: nobody waits for a grace period inside a section, ours or the host's (tn__rcu_synchronize() refuses).
+ * R4: nobody waits for a grace period inside a section, ours or the host's (tn__rcu_synchronize()
+ * refuses).
  *
- * Fences: [fence] a reader's light fence (compiler only) pairs with a writer's heavy fence (membarrier on every thread of
- * the process): of reader {store A; light; load B} and writer {store B; heavy; load A}, at least one sees the other's store. Where
- * membarrier cannot be had (or in a build with TN_NO_MEMBARRIER) both are seq_cst fences; the mode is fixed once per process.
+ * Fences: [fence] a reader's light fence (compiler only) pairs with a writer's heavy fence
+ * (membarrier on every thread of the process): of reader {store A; light; load B} and writer
+ * {store B; heavy; load A}, at least one sees the other's store. Where membarrier cannot be had
+ * (or in a build with TN_NO_MEMBARRIER) both are seq_cst fences; the mode is fixed once per
+ * process.
  */
 #ifndef TENURE_BASE_RCU_H
 #define TENURE_BASE_RCU_H
@@ -17,7 +21,8 @@
 #include "base/atomic.h"
 #include "base/thread.h"
 
-/* Register this thread unless it is already (by us, or by the host program). Call once per thread before the first section. */
+/* Register this thread unless it is already (by us, or by the host program). Call once per thread
+ * before the first section. */
 void tn__rcu_thread_ready(tn__thread *thread);
 /* At thread exit: unregister if it was us. */
 void tn__rcu_thread_exit(tn__thread *thread);
@@ -29,19 +34,21 @@ bool tn__rcu_in_section(void);
 /* Wait for a grace period. TN_ERR_REENTRANCY in a section. */
 TN_NODISCARD tn_status tn__rcu_synchronize(void);
 
-/* 1: heavy fences are membarriers, light ones cost nothing; 0: both are seq_cst fences. Fixed at the first tn__fence_ready(). */
+/* 1: heavy fences are membarriers, light ones cost nothing; 0: both are seq_cst fences. Fixed at
+ * the first tn__fence_ready(). */
 extern _Atomic int tn__fence_asymmetric;
 void tn__fence_ready(void);
 
-static inline void tn__light_fence(void)
-{
+static inline void tn__light_fence(void) {
     if (tn__likely(tn__load_rlx(&tn__fence_asymmetric)))
         tn__fence_compiler();
     else
-        tn__fence_sc(); /* seq_cst: store before the fence -> load after it, which acquire/release cannot order */
+        /* seq_cst: store before the fence -> load after it, which acquire/release cannot order */
+        tn__fence_sc();
 }
 
-/* TN_ERR_SYSTEM: no ordering was established; the caller must behave as if the fence had found a reader. */
+/* TN_ERR_SYSTEM: no ordering was established; the caller must behave as if the fence had found a
+ * reader. */
 TN_NODISCARD tn_status tn__heavy_fence(void);
 
 /* Tests: the next n heavy fences fail. */

@@ -3,11 +3,10 @@
 
 #include "base/base_internal.h"
 
-const char *tn_status_name(tn_status status)
-{
+const char *tn_status_name(tn_status status) {
     switch ((int)status) {
-#define NAME(name, number, text, advice)                                                                       \
-    case number:                                                                                               \
+#define NAME(name, number, text, advice)                                                           \
+    case number:                                                                                   \
         return "TN_" #name;
         TN_STATUS_MAP(NAME)
 #undef NAME
@@ -16,11 +15,10 @@ const char *tn_status_name(tn_status status)
     }
 }
 
-const char *tn_status_text(tn_status status)
-{
+const char *tn_status_text(tn_status status) {
     switch ((int)status) {
-#define TEXT(name, number, text, advice)                                                                       \
-    case number:                                                                                               \
+#define TEXT(name, number, text, advice)                                                           \
+    case number:                                                                                   \
         return text;
         TN_STATUS_MAP(TEXT)
 #undef TEXT
@@ -29,11 +27,10 @@ const char *tn_status_text(tn_status status)
     }
 }
 
-const char *tn_status_advice(tn_status status)
-{
+const char *tn_status_advice(tn_status status) {
     switch ((int)status) {
-#define ADVICE(name, number, text, advice)                                                                     \
-    case number:                                                                                               \
+#define ADVICE(name, number, text, advice)                                                         \
+    case number:                                                                                   \
         return advice;
         TN_STATUS_MAP(ADVICE)
 #undef ADVICE
@@ -42,7 +39,4 @@ const char *tn_status_advice(tn_status status)
     }
 }
 
-uint32_t tn_api_version(void)
-{
-    return TN_API_VERSION;
-}
+uint32_t tn_api_version(void) { return TN_API_VERSION; }

@@ -6,15 +6,13 @@
 /* No struct of ours will ever be larger: a size beyond is garbage, and must not be read up to. */
 #define SIZE_LIMIT 65536u
 
-static size_t size_member(const void *object)
-{
+static size_t size_member(const void *object) {
     size_t size;
     memcpy(&size, object, sizeof size);
     return size;
 }
 
-tn_status tn__struct_in(void *to, size_t ours, size_t least, const void *from, const char *name)
-{
+tn_status tn__struct_in(void *to, size_t ours, size_t least, const void *from, const char *name) {
     if (!from)
         return tn__fail(TN_ERR_KIND, "%s is NULL", name);
     size_t theirs = size_member(from);
@@ -32,8 +30,7 @@ tn_status tn__struct_in(void *to, size_t ours, size_t least, const void *from, c
     return TN_OK;
 }
 
-tn_status tn__struct_check_out(const void *out, size_t least, const char *name)
-{
+tn_status tn__struct_check_out(const void *out, size_t least, const char *name) {
     if (!out)
         return tn__fail(TN_ERR_KIND, "%s is NULL", name);
     if (size_member(out) < least || size_member(out) > SIZE_LIMIT)
@@ -41,8 +38,7 @@ tn_status tn__struct_check_out(const void *out, size_t least, const char *name)
     return TN_OK;
 }
 
-void tn__struct_out(void *out, const void *from, size_t ours)
-{
+void tn__struct_out(void *out, const void *from, size_t ours) {
     size_t theirs = size_member(out);
     memcpy(out, from, theirs < ours ? theirs : ours);
     if (theirs > ours)

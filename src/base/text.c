@@ -4,13 +4,9 @@
 
 #include "base/base_internal.h"
 
-bool tn__blank(const char *text)
-{
-    return text[strspn(text, " \t\n\v\f\r")] == '\0';
-}
+bool tn__blank(const char *text) { return text[strspn(text, " \t\n\v\f\r")] == '\0'; }
 
-tn_status tn__check_text(const char *text, const char *what)
-{
+tn_status tn__check_text(const char *text, const char *what) {
     if (!text)
         return tn__fail(TN_ERR_KIND, "%s is NULL", what);
     if (strnlen(text, 256) > 255)
@@ -20,20 +16,19 @@ tn_status tn__check_text(const char *text, const char *what)
     return TN_OK;
 }
 
-tn_status tn__location_in(tn_location at, tn_location *out)
-{
+tn_status tn__location_in(tn_location at, tn_location *out) {
     if (at.kind < TN_LOCATION_PAGEABLE || at.kind > TN_LOCATION_CUDA)
         return tn__fail(TN_ERR_KIND, "kind %u is no location", (unsigned)at.kind);
     if (at.kind != TN_LOCATION_CUDA)
         at.index = 0;
     else if (at.index > TN_CUDA_INDEX_MAX)
-        return tn__fail(TN_ERR_VALUE, "CUDA index %u is above %u", (unsigned)at.index, TN_CUDA_INDEX_MAX);
+        return tn__fail(TN_ERR_VALUE, "CUDA index %u is above %u", (unsigned)at.index,
+                        TN_CUDA_INDEX_MAX);
     *out = at;
     return TN_OK;
 }
 
-const char *tn__location_text(tn_location at, char *buffer)
-{
+const char *tn__location_text(tn_location at, char *buffer) {
     static const char *const names[] = {"none", "pageable-host", "pinned-host"};
     if (at.kind < 3)
         snprintf(buffer, TN_LOCATION_NAME_MAX, "%s", names[at.kind]);

@@ -15,10 +15,9 @@ static bool key_ready;
 
 void (*_Atomic tn__thread_exit_slots)(tn__thread *thread);
 
-/* Runs on the exiting thread. A later destructor of the host program that calls us again makes a new block, for which the system
- * runs this once more. */
-static void thread_exit(void *block)
-{
+/* Runs on the exiting thread. A later destructor of the host program that calls us again makes a
+ * new block, for which the system runs this once more. */
+static void thread_exit(void *block) {
     tn__thread *thread = block;
     self = thread;
     void (*exit_slots)(tn__thread *) = tn__load_rlx(&tn__thread_exit_slots);
@@ -29,14 +28,10 @@ static void thread_exit(void *block)
     free(thread);
 }
 
-static void make_key(void)
-{
-    key_ready = pthread_key_create(&key, thread_exit) == 0;
-}
+static void make_key(void) { key_ready = pthread_key_create(&key, thread_exit) == 0; }
 
 /* Plain calloc: the block is not a failure point of an operation and outlives managers. */
-static TN__COLD tn__thread *make(void)
-{
+static TN__COLD tn__thread *make(void) {
     pthread_once(&once, make_key);
     tn__thread *thread = key_ready ? calloc(1, sizeof *thread) : NULL;
     if (!thread)
@@ -50,28 +45,24 @@ static TN__COLD tn__thread *make(void)
     return thread;
 }
 
-tn__thread *tn__thread_self(void)
-{
+tn__thread *tn__thread_self(void) {
     tn__thread *thread = self;
     return tn__likely(thread != NULL) ? thread : make();
 }
 
-void tn__frame_push(tn__thread *thread, tn__frame *frame, uint64_t manager, bool callback)
-{
+void tn__frame_push(tn__thread *thread, tn__frame *frame, uint64_t manager, bool callback) {
     frame->manager = manager;
     frame->callback = callback;
     frame->outer = thread->frames;
     thread->frames = frame;
 }
 
-void tn__frame_pop(tn__thread *thread, tn__frame *frame)
-{
+void tn__frame_pop(tn__thread *thread, tn__frame *frame) {
     TN_ASSERT(thread->frames == frame);
     thread->frames = frame->outer;
 }
 
-bool tn__frame_inside(const tn__thread *thread, uint64_t manager, bool callbacks_only)
-{
+bool tn__frame_inside(const tn__thread *thread, uint64_t manager, bool callbacks_only) {
     for (const tn__frame *f = thread->frames; f; f = f->outer)
         if ((manager == 0 || f->manager == manager) && (f->callback || !callbacks_only))
             return true;

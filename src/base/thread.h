@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The thread's own block, made at its first call and freed at its exit: its error, its open calls, its RCU registration,
- * and the slots that the lifetime module keeps per manager (opaque here).
+ * The thread's own block, made at its first call and freed at its exit: its error, its open
+ * calls, its RCU registration, and the slots that the lifetime module keeps per manager (opaque
+ * here).
  *
- * Invariant T1: everything but `slots` of another thread's block is private; the thread exit hook runs on the exiting thread.
+ * Invariant T1: everything but `slots` of another thread's block is private; the thread exit hook
+ * runs on the exiting thread.
  */
 #ifndef TENURE_BASE_THREAD_H
 #define TENURE_BASE_THREAD_H
 
 #include "base/base_internal.h"
 
-/* One call of this thread that is inside a manager: a mutation (nested calls are refused, M197), or a source callback (M189). */
+/* One call of this thread that is inside a manager: a mutation (nested calls are refused, M197),
+ * or a source callback (M189). */
 typedef struct tn__frame {
     uint64_t manager;
     bool callback;
@@ -19,15 +22,15 @@ typedef struct tn__frame {
 
 typedef struct tn__thread {
     tn_error error;
-    tn__frame *frames;    /* innermost first */
-    void *slots;          /* lifetime: this thread's slots */
-    uint64_t cached_id;   /* lifetime: the manager used last, 0 if none ... */
-    void *cached_slot;    /* ... and its slot */
-    bool rcu_registered;  /* by us: unregister at exit */
-    bool rcu_ready;       /* registered, by us or by the host */
-    uint32_t rank_depth;  /* lock ranks held (TN_CHECKS) */
+    tn__frame *frames;   /* innermost first */
+    void *slots;         /* lifetime: this thread's slots */
+    uint64_t cached_id;  /* lifetime: the manager used last, 0 if none ... */
+    void *cached_slot;   /* ... and its slot */
+    bool rcu_registered; /* by us: unregister at exit */
+    bool rcu_ready;      /* registered, by us or by the host */
+    uint32_t rank_depth; /* lock ranks held (TN_CHECKS) */
     uint32_t ranks[8];
-    uint64_t locks;       /* tn__lock() calls (TN_CHECKS) */
+    uint64_t locks; /* tn__lock() calls (TN_CHECKS) */
 } tn__thread;
 
 /* This thread's block; NULL only if it cannot be allocated. */
@@ -38,7 +41,8 @@ extern void (*_Atomic tn__thread_exit_slots)(tn__thread *thread);
 
 void tn__frame_push(tn__thread *thread, tn__frame *frame, uint64_t manager, bool callback);
 void tn__frame_pop(tn__thread *thread, tn__frame *frame);
-/* Whether this thread is inside `manager` (0: any manager), in a mutation or callback; `callbacks_only`: in a source callback. */
+/* Whether this thread is inside `manager` (0: any manager), in a mutation or callback;
+ * `callbacks_only`: in a source callback. */
 bool tn__frame_inside(const tn__thread *thread, uint64_t manager, bool callbacks_only);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Acquire: the reader's side of the protocol (src/README.md). One section: record ACQUIRING, look up all values, store pins, light fence, load
- * all state words, then the manager word, ACTIVE. A reader never waits: it aborts the removal that it meets, and the outcome it
- * then stores tells that plan whether it was in use.
+ * Acquire: the reader's side of the protocol (src/README.md). One section: record ACQUIRING, look
+ * up all values, store pins, light fence, load all state words, then the manager word, ACTIVE. A
+ * reader never waits: it aborts the removal that it meets, and the outcome it then stores tells
+ * that plan whether it was in use.
  */
 #include "lifetime/lifetime_priv.h"
 
@@ -21,8 +22,7 @@ typedef struct attempt {
 } attempt;
 
 /* Distinct handles in first-occurrence order (M129), into the pins of a FREE record. */
-static size_t collapse(tn__pins *pins, const tn_handle *handles, size_t count)
-{
+static size_t collapse(tn__pins *pins, const tn_handle *handles, size_t count) {
     size_t distinct = 0;
     for (size_t i = 0; i < count; i++) {
         size_t j = 0;
@@ -40,16 +40,14 @@ static size_t collapse(tn__pins *pins, const tn_handle *handles, size_t count)
     return distinct;
 }
 
-static bool fail_handle(attempt *a, size_t i, enum tn_handle_cause cause)
-{
+static bool fail_handle(attempt *a, size_t i, enum tn_handle_cause cause) {
     a->status = TN_ERR_HANDLE;
     a->cause = cause;
     a->failed = i;
     return false;
 }
 
-static bool fail_unavailable(attempt *a, size_t i, bool busy)
-{
+static bool fail_unavailable(attempt *a, size_t i, bool busy) {
     a->status = TN_ERR_UNAVAILABLE;
     a->busy = busy;
     a->failed = i;
@@ -57,13 +55,13 @@ static bool fail_unavailable(attempt *a, size_t i, bool busy)
 }
 
 /* Look up one value and store its pin. */
-static bool pin_one(attempt *a, const tn_version *version, size_t i)
-{
+static bool pin_one(attempt *a, const tn_version *version, size_t i) {
     tn__pin *pin = &a->pins->pin[i];
     uint64_t index = tn__load_rlx(&pin->index);
     const tn__value *value = tn__version_value(version, index);
     if (!value)
-        return fail_handle(a, i, index <= version->issued ? TN_HANDLE_DISCARDED : TN_HANDLE_UNKNOWN);
+        return fail_handle(a, i,
+                           index <= version->issued ? TN_HANDLE_DISCARDED : TN_HANDLE_UNKNOWN);
     if (value->type != tn__load_rlx(&pin->type))
         return fail_handle(a, i, TN_HANDLE_UNKNOWN);
     if (value->discarded)
@@ -72,14 +70,14 @@ static bool pin_one(attempt *a, const tn_version *version, size_t i)
     if (!mat)
         return fail_unavailable(a, i, false);
     tn__store_rlx(&pin->data, mat->payload.data);
-    /* [pin] release. Pairs: acquire of the word in tn__scan(). Orders: the word {g, ACQUIRING} -> the pin.
-     * Without: a scan sees this pin under the record's earlier word. (That the pin is seen at all is [fence]'s part.) */
+    /* [pin] release. Pairs: acquire of the word in tn__scan(). Orders: the word {g, ACQUIRING} ->
+     * the pin. Without: a scan sees this pin under the record's earlier word. (That the pin is
+     * seen at all is [fence]'s part.) */
     tn__store_rel(&pin->mat, mat);
     return true;
 }
 
-static bool pin_all(attempt *a)
-{
+static bool pin_all(attempt *a) {
     const tn_version *version = tn__store_current(a->life->store);
     for (size_t i = 0; i < a->count; i++)
         if (!pin_one(a, version, i))
@@ -92,13 +90,12 @@ static bool pin_all(attempt *a)
 enum state_verdict { STATES_OK, STATES_GONE, STATES_TAKEN };
 
 /* Load each state word once. Aborts the removals met; remembers which. */
-static enum state_verdict states(attempt *a)
-{
+static enum state_verdict states(attempt *a) {
     for (size_t i = 0; i < a->count; i++) {
         tn__pin *pin = &a->pins->pin[i];
         tn__mat *mat = tn__load_rlx(&pin->mat);
-        /* [state] acquire. Pairs: release in removal.c. Orders: the word -> the descriptor's fields.
-         * Without: a reader looks into a descriptor that is not written yet. */
+        /* [state] acquire. Pairs: release in removal.c. Orders: the word -> the descriptor's
+         * fields. Without: a reader looks into a descriptor that is not written yet. */
         uintptr_t state = tn__load_acq(&mat->state);
         if (tn__likely(state == TN__MAT_LIVE))
             continue;
@@ -114,8 +111,7 @@ static enum state_verdict states(attempt *a)
     return STATES_OK;
 }
 
-static void outcomes(attempt *a, bool granted)
-{
+static void outcomes(attempt *a, bool granted) {
     for (size_t i = 0; i < a->count; i++) {
         tn__pin *pin = &a->pins->pin[i];
         if (tn__unlikely(pin->aborted != NULL))
@@ -127,8 +123,7 @@ static void outcomes(attempt *a, bool granted)
 }
 
 /* The manager word, loaded last: the commit point. */
-static bool manager_open(attempt *a)
-{
+static bool manager_open(attempt *a) {
     uintptr_t word = tn__load_acq(a->life->word); /* [manager-word] */
     if (tn__likely(word == TN__MANAGER_OPEN || word == TN__MANAGER_GUARDED))
         return true; /* a guard raised meanwhile waits for this section */
@@ -142,8 +137,7 @@ static bool manager_open(attempt *a)
     return false;
 }
 
-static bool try_pins(attempt *a)
-{
+static bool try_pins(attempt *a) {
     for (int look = 0; look < 2; look++) {
         if (!pin_all(a))
             return false;
@@ -159,8 +153,7 @@ static bool try_pins(attempt *a)
     return fail_unavailable(a, a->failed, true);
 }
 
-static TN__COLD tn_status attempt_error(const attempt *a)
-{
+static TN__COLD tn_status attempt_error(const attempt *a) {
     if (a->status == TN_ERR_CLOSED || a->status == TN_ERR_FORKED || a->status == TN_ERR_REENTRANCY)
         return tn__life_refuse(a->status);
     const tn__pin *pin = &a->pins->pin[a->failed];
@@ -169,10 +162,12 @@ static TN__COLD tn_status attempt_error(const attempt *a)
     char name[TN_LOCATION_NAME_MAX];
     tn_error *e;
     if (a->status == TN_ERR_HANDLE)
-        e = tn__error(TN_ERR_HANDLE, "handle %llu is %s", (unsigned long long)handle.index, causes[a->cause]);
+        e = tn__error(TN_ERR_HANDLE, "handle %llu is %s", (unsigned long long)handle.index,
+                      causes[a->cause]);
     else
-        e = tn__error(TN_ERR_UNAVAILABLE, "value %llu is %s at %s", (unsigned long long)handle.index,
-                      a->busy ? "being removed" : "not resident", tn__location_text(a->at, name));
+        e = tn__error(TN_ERR_UNAVAILABLE, "value %llu is %s at %s",
+                      (unsigned long long)handle.index, a->busy ? "being removed" : "not resident",
+                      tn__location_text(a->at, name));
     e->handle_cause = a->cause;
     e->busy = a->busy;
     e->handle = handle;
@@ -182,11 +177,11 @@ static TN__COLD tn_status attempt_error(const attempt *a)
 }
 
 /* The section. The record is FREE before and after a failure, ACTIVE after success. */
-static tn_status commit(attempt *a, tn__slot *slot, uint64_t generation)
-{
+static tn_status commit(attempt *a, tn__slot *slot, uint64_t generation) {
     tn__record *record = a->record;
     tn__rcu_lock();
-    tn_status verdict = tn__life_verdict(a->life, tn__load_acq(a->life->word), false); /* [manager-word] */
+    /* [manager-word] */
+    tn_status verdict = tn__life_verdict(a->life, tn__load_acq(a->life->word), false);
     if (tn__unlikely(verdict != TN_OK)) {
         tn__rcu_unlock();
         return a->status = verdict;
@@ -196,7 +191,8 @@ static tn_status commit(attempt *a, tn__slot *slot, uint64_t generation)
     tn__store_rlx(&record->pair.low, tn__word(generation, TN__ACQUIRING));
     bool ok = try_pins(a);
     TN__AT(TN__POINT_ACQUIRED, record);
-    /* [word] release: ACTIVE after the pins; FREE after the last look at them. Then the outcome, then the counter. */
+    /* [word] release: ACTIVE after the pins; FREE after the last look at them. Then the outcome,
+     * then the counter. */
     tn__store_rel(&record->pair.low, tn__word(generation, ok ? TN__ACTIVE : TN__FREE));
     outcomes(a, ok);
     tn__count_end(slot, count, ok);
@@ -204,16 +200,15 @@ static tn_status commit(attempt *a, tn__slot *slot, uint64_t generation)
     return ok ? TN_OK : a->status;
 }
 
-static tn_status check_foreign(const tn__life *life, const tn_handle *handles, size_t count, size_t *usable)
-{
+static tn_status check_foreign(const tn__life *life, const tn_handle *handles, size_t count,
+                               size_t *usable) {
     for (*usable = 0; *usable < count; ++*usable)
         if (handles[*usable].manager != life->manager)
             return TN_ERR_HANDLE;
     return TN_OK;
 }
 
-static TN__COLD tn_status foreign(const tn__life *life, tn_handle handle)
-{
+static TN__COLD tn_status foreign(const tn__life *life, tn_handle handle) {
     tn_error *e = tn__error(TN_ERR_HANDLE, "handle %llu belongs to manager %llu, not to %llu",
                             (unsigned long long)handle.index, (unsigned long long)handle.manager,
                             (unsigned long long)life->manager);
@@ -224,9 +219,9 @@ static TN__COLD tn_status foreign(const tn__life *life, tn_handle handle)
 }
 
 /* Leases and holds alike. */
-static tn_status acquire(tn__life *life, enum tn__record_kind kind, const tn_handle *handles, size_t count,
-                         tn_location at, tn_stream stream, const tn_stream_info *info, tn_lease *out)
-{
+static tn_status acquire(tn__life *life, enum tn__record_kind kind, const tn_handle *handles,
+                         size_t count, tn_location at, tn_stream stream, const tn_stream_info *info,
+                         tn_lease *out) {
     tn__thread *thread;
     tn_status status = tn__life_thread(life, &thread);
     if (status != TN_OK)
@@ -250,7 +245,8 @@ static tn_status acquire(tn__life *life, enum tn__record_kind kind, const tn_han
     uint64_t generation = tn__word_generation(tn__load_rlx(&record->pair.low)) + 1;
     if (at.kind == TN_LOCATION_CUDA && kind == TN__KIND_LEASE)
         tn__streams_open(record, generation, stream, info);
-    if (some_foreign) { /* the handles before it come first (M131): a trial that is never committed */
+    /* the handles before it come first (M131): a trial that is never committed */
+    if (some_foreign) {
         tn__rcu_lock();
         bool resident = pin_all(&a);
         tn__rcu_unlock();
@@ -269,14 +265,13 @@ static tn_status acquire(tn__life *life, enum tn__record_kind kind, const tn_han
     return TN_OK;
 }
 
-tn_status tn__life_acquire(tn__life *life, const tn_handle *handles, size_t count, tn_location at, tn_stream stream,
-                           const tn_stream_info *stream_info, tn_lease *out)
-{
+tn_status tn__life_acquire(tn__life *life, const tn_handle *handles, size_t count, tn_location at,
+                           tn_stream stream, const tn_stream_info *stream_info, tn_lease *out) {
     return acquire(life, TN__KIND_LEASE, handles, count, at, stream, stream_info, out);
 }
 
-tn_status tn__life_hold(tn__life *life, const tn_handle *handles, size_t count, tn_location at, tn_hold *out)
-{
+tn_status tn__life_hold(tn__life *life, const tn_handle *handles, size_t count, tn_location at,
+                        tn_hold *out) {
     tn_lease lease;
     tn_status status = acquire(life, TN__KIND_HOLD, handles, count, at, NULL, NULL, &lease);
     if (status == TN_OK)

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The manager word: callback guard, close, forced close. Close is a plan on this word, decided like a removal: readers load it last and abort a
- * close that is being tried. Who must wait for everybody waits for a grace period, for RELEASING words to go, and for another grace period (a
+ * The manager word: callback guard, close, forced close. Close is a plan on this word, decided
+ * like a removal: readers load it last and abort a close that is being tried. Who must wait for
+ * everybody waits for a grace period, for RELEASING words to go, and for another grace period (a
  * release has two sections).
  */
 #include "lifetime/lifetime_priv.h"
 
-static void set_word(tn__life *life, uintptr_t word)
-{
-    /* [manager-word] release. Pairs: acquire wherever it is loaded. Orders: what the writer did before -> the word.
-     * Without: an operation after a guard, or a reader that meets a closing plan, reads older memory. */
+static void set_word(tn__life *life, uintptr_t word) {
+    /* [manager-word] release. Pairs: acquire wherever it is loaded. Orders: what the writer did
+     * before -> the word. Without: an operation after a guard, or a reader that meets a closing
+     * plan, reads older memory. */
     tn__store_rel(life->word, word);
 }
 
-static tn_status wait_for_everybody(tn__life *life)
-{
+static tn_status wait_for_everybody(tn__life *life) {
     tn_status status = tn__rcu_synchronize();
     if (status != TN_OK)
         return status;
@@ -22,30 +22,25 @@ static tn_status wait_for_everybody(tn__life *life)
     return tn__rcu_synchronize();
 }
 
-/* ---- Guard -------------------------------------------------------------------------------------------------- */
+/* ---- Guard
+ * --------------------------------------------------------------------------------------------------
+ * */
 
-void tn__life_guard_raise(tn__life *life)
-{
-    set_word(life, TN__MANAGER_GUARDED);
-}
+void tn__life_guard_raise(tn__life *life) { set_word(life, TN__MANAGER_GUARDED); }
 
-tn_status tn__life_guard_wait(tn__life *life)
-{
-    return wait_for_everybody(life);
-}
+tn_status tn__life_guard_wait(tn__life *life) { return wait_for_everybody(life); }
 
-void tn__life_guard_lower(tn__life *life)
-{
-    set_word(life, TN__MANAGER_OPEN);
-}
+void tn__life_guard_lower(tn__life *life) { set_word(life, TN__MANAGER_OPEN); }
 
-/* ---- Close ---------------------------------------------------------------------------------------------------- */
+/* ---- Close
+ * ----------------------------------------------------------------------------------------------------
+ * */
 
-static tn_status still_open(tn__life *life, const tn__totals *t)
-{
-    tn_error *e = tn__error(TN_ERR_IN_USE, "%llu active leases, %llu pending leases, %llu holds, %llu reservations",
-                            (unsigned long long)t->active_leases, (unsigned long long)t->pending_leases,
-                            (unsigned long long)t->holds, (unsigned long long)t->reservations);
+static tn_status still_open(tn__life *life, const tn__totals *t) {
+    tn_error *e = tn__error(
+        TN_ERR_IN_USE, "%llu active leases, %llu pending leases, %llu holds, %llu reservations",
+        (unsigned long long)t->active_leases, (unsigned long long)t->pending_leases,
+        (unsigned long long)t->holds, (unsigned long long)t->reservations);
     e->manager = life->manager;
     e->active_lease_count = t->active_leases;
     e->pending_lease_count = t->pending_leases;
@@ -54,14 +49,12 @@ static tn_status still_open(tn__life *life, const tn__totals *t)
     return TN_ERR_IN_USE;
 }
 
-static bool any(const tn__totals *t)
-{
+static bool any(const tn__totals *t) {
     return (t->active_leases | t->pending_leases | t->holds | t->reservations) != 0;
 }
 
 /* One attempt: TN_OK with *closed, or without: try anew. */
-static tn_status attempt(tn__life *life, bool *closed)
-{
+static tn_status attempt(tn__life *life, bool *closed) {
     tn__removal *closing = tn__removal_new(NULL, 0);
     if (!closing)
         return tn__no_memory();
@@ -78,8 +71,7 @@ static tn_status attempt(tn__life *life, bool *closed)
     return status;
 }
 
-tn_status tn__life_close(tn__life *life)
-{
+tn_status tn__life_close(tn__life *life) {
     bool closed = false;
     while (!closed) {
         tn__totals t;
@@ -93,15 +85,16 @@ tn_status tn__life_close(tn__life *life)
     return TN_OK;
 }
 
-/* ---- Forced close ------------------------------------------------------------------------------------------------ */
+/* ---- Forced close
+ * ------------------------------------------------------------------------------------------------
+ * */
 
 typedef struct detaching {
     tn__life *life;
     tn__slot *own;
 } detaching;
 
-static tn__scan_step visit_detach(void *context, tn__record *record, uint64_t word)
-{
+static tn__scan_step visit_detach(void *context, tn__record *record, uint64_t word) {
     detaching *d = context;
     if (tn__word_state(word) == TN__PENDING) {
         (void)tn__pending_complete(d->own, record, word);
@@ -112,14 +105,14 @@ static tn__scan_step visit_detach(void *context, tn__record *record, uint64_t wo
     uint64_t what = tn__load_rlx(&record->what);
     uint64_t bytes = tn__load_rlx(&record->pair.high);
     /* [word] acq_rel: a release that comes first has won; from now on it is a silent success. */
-    if (tn__cas_acq_rel(&record->pair.low, &word, tn__word(tn__word_generation(word), TN__DETACHED)) &&
+    if (tn__cas_acq_rel(&record->pair.low, &word,
+                        tn__word(tn__word_generation(word), TN__DETACHED)) &&
         tn__what_kind(what) == TN__KIND_RESERVATION)
         tn__ledger_uncharge(tn__store_ledger(d->life->store, tn__what_location(what)), bytes);
     return TN__SCAN_ON;
 }
 
-static tn_status shut_out(tn__life *life, tn__removal *closing)
-{
+static tn_status shut_out(tn__life *life, tn__removal *closing) {
     /* TAKEN from the start: whoever meets it fails with CLOSED. */
     tn__store_rlx(&closing->decision, TN__TAKEN); /* [no-order] published by the word below */
     set_word(life, (uintptr_t)closing);
@@ -129,8 +122,7 @@ static tn_status shut_out(tn__life *life, tn__removal *closing)
     return status;
 }
 
-tn_status tn__life_close_force(tn__life *life, tn_status (*sync)(void *context), void *context)
-{
+tn_status tn__life_close_force(tn__life *life, tn_status (*sync)(void *context), void *context) {
     tn__thread *thread;
     tn_status status = tn__life_thread(life, &thread);
     if (status != TN_OK)
@@ -153,19 +145,21 @@ tn_status tn__life_close_force(tn__life *life, tn_status (*sync)(void *context),
     return tn__life_reap(life, &completed);
 }
 
-/* ---- Abandonment (D15) ---------------------------------------------------------------------------------------------- */
+/* ---- Abandonment (D15)
+ * ----------------------------------------------------------------------------------------------
+ * */
 
-static void synchronize_streams(tn__life *life, tn__record *record)
-{
-    tn__stream_node *node = (tn__stream_node *)(uintptr_t)tn__load_acq(&record->streams.high); /* [stream-head] */
+static void synchronize_streams(tn__life *life, tn__record *record) {
+    /* [stream-head] */
+    tn__stream_node *node = (tn__stream_node *)(uintptr_t)tn__load_acq(&record->streams.high);
     for (; node; node = tn__load_rlx(&node->next))
         if (tn__stream_synchronize(life->driver, tn__load_rlx(&node->stream)) != TN_OK)
             life->keep_storage = true;
 }
 
-static tn__scan_step visit_abandoned(void *context, tn__record *record, uint64_t word)
-{
-    static const enum tn_diagnostic_kind kinds[] = {0, TN_DIAGNOSTIC_LEASE_ABANDONED, TN_DIAGNOSTIC_HOLD_ABANDONED,
+static tn__scan_step visit_abandoned(void *context, tn__record *record, uint64_t word) {
+    static const enum tn_diagnostic_kind kinds[] = {0, TN_DIAGNOSTIC_LEASE_ABANDONED,
+                                                    TN_DIAGNOSTIC_HOLD_ABANDONED,
                                                     TN_DIAGNOSTIC_RESERVATION_ABANDONED};
     static const char *const texts[] = {"", "a lease was abandoned", "a hold was abandoned",
                                         "a reservation was abandoned"};
@@ -181,17 +175,8 @@ static tn__scan_step visit_abandoned(void *context, tn__record *record, uint64_t
     return TN__SCAN_ON;
 }
 
-void tn__life_abandon(tn__life *life)
-{
-    tn__scan(life, visit_abandoned, life);
-}
+void tn__life_abandon(tn__life *life) { tn__scan(life, visit_abandoned, life); }
 
-void tn__life_keep_storage(tn__life *life)
-{
-    life->keep_storage = true;
-}
+void tn__life_keep_storage(tn__life *life) { life->keep_storage = true; }
 
-bool tn__life_keeps_storage(const tn__life *life)
-{
-    return life->keep_storage;
-}
+bool tn__life_keeps_storage(const tn__life *life) { return life->keep_storage; }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Event pools: per slot and context. The owner takes; whoever ends a lease gives back by pushing; the owner takes all that was
- * pushed at once, so a push meets no ABA. Native events are destroyed with the manager only.
+ * Event pools: per slot and context. The owner takes; whoever ends a lease gives back by pushing;
+ * the owner takes all that was pushed at once, so a push meets no ABA. Native events are
+ * destroyed with the manager only.
  */
 #include "lifetime/lifetime_priv.h"
 
-static tn__pool *pool_for(tn__slot *slot, const tn_stream_info *info)
-{
+static tn__pool *pool_for(tn__slot *slot, const tn_stream_info *info) {
     for (tn__pool *pool = slot->pools; pool; pool = pool->next)
         if (pool->context == info->context && pool->device == info->device)
             return pool;
@@ -20,8 +20,7 @@ static tn__pool *pool_for(tn__slot *slot, const tn_stream_info *info)
     return pool;
 }
 
-static tn_status make(tn__life *life, tn__pool *pool, tn__event **out)
-{
+static tn_status make(tn__life *life, tn__pool *pool, tn__event **out) {
     tn__event *event = tn__zalloc(sizeof *event);
     if (!event)
         return tn__no_memory();
@@ -37,8 +36,7 @@ static tn_status make(tn__life *life, tn__pool *pool, tn__event **out)
     return TN_OK;
 }
 
-tn_status tn__event_take(tn__life *life, const tn_stream_info *info, tn__event **out)
-{
+tn_status tn__event_take(tn__life *life, const tn_stream_info *info, tn__event **out) {
     tn__thread *thread;
     tn_status status = tn__life_thread(life, &thread);
     if (status != TN_OK)
@@ -47,8 +45,9 @@ tn_status tn__event_take(tn__life *life, const tn_stream_info *info, tn__event *
     if (!pool)
         return tn__no_memory();
     if (!pool->local) {
-        /* [event-return] acquire. Pairs: release in tn__event_give(). Orders: the giver's last use -> our recording.
-         * Without: an event is recorded anew while its old lease is still being queried by the giver. */
+        /* [event-return] acquire. Pairs: release in tn__event_give(). Orders: the giver's last
+         * use -> our recording. Without: an event is recorded anew while its old lease is still
+         * being queried by the giver. */
         pool->local = tn__swap_acq(&pool->returned, NULL);
     }
     if (!pool->local)
@@ -58,8 +57,7 @@ tn_status tn__event_take(tn__life *life, const tn_stream_info *info, tn__event *
     return TN_OK;
 }
 
-void tn__event_give(tn__life *life, tn__event *event)
-{
+void tn__event_give(tn__life *life, tn__event *event) {
     (void)life;
     tn__pool *home = event->home;
     tn__event *head = tn__load_rlx(&home->returned);
@@ -68,13 +66,9 @@ void tn__event_give(tn__life *life, tn__event *event)
     while (!tn__cas_rel(&home->returned, &head, event)); /* [event-return] */
 }
 
-tn_event tn__event_native(const tn__event *event)
-{
-    return event->native;
-}
+tn_event tn__event_native(const tn__event *event) { return event->native; }
 
-void tn__pools_destroy(tn__life *life, tn__slot *slot)
-{
+void tn__pools_destroy(tn__life *life, tn__slot *slot) {
     tn__pool *pool = slot->pools;
     while (pool) {
         tn__pool *next = pool->next;

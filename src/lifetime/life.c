@@ -7,10 +7,9 @@
 
 #include "lifetime/lifetime_priv.h"
 
-/* The manager word on a page of its own: a forked child sees it wiped to 0 (F-H05). An old kernel without MADV_WIPEONFORK leaves it
- * as it is: a fork is then not noticed. */
-static tn_status word_create(tn__life *life)
-{
+/* The manager word on a page of its own: a forked child sees it wiped to 0 (F-H05). An old kernel
+ * without MADV_WIPEONFORK leaves it as it is: a fork is then not noticed. */
+static tn_status word_create(tn__life *life) {
     void *page = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED)
@@ -19,18 +18,17 @@ static tn_status word_create(tn__life *life)
     (void)madvise(page, (size_t)sysconf(_SC_PAGESIZE), MADV_WIPEONFORK);
 #endif
     life->word = page;
-    tn__store_rlx(life->word, TN__MANAGER_OPEN); /* [no-order] the manager is published by its creator's own means */
+    /* [no-order] the manager is published by its creator's own means */
+    tn__store_rlx(life->word, TN__MANAGER_OPEN);
     return TN_OK;
 }
 
-static void word_destroy(tn__life *life)
-{
+static void word_destroy(tn__life *life) {
     if (life->word)
         munmap(life->word, (size_t)sysconf(_SC_PAGESIZE));
 }
 
-tn_status tn__life_create(const tn__life_config *config, tn__life **out)
-{
+tn_status tn__life_create(const tn__life_config *config, tn__life **out) {
     tn__life *life = tn__zalloc_line(sizeof *life);
     if (!life)
         return tn__no_memory();
@@ -62,8 +60,7 @@ tn_status tn__life_create(const tn__life_config *config, tn__life **out)
     return TN_OK;
 }
 
-static void slots_destroy(tn__life *life)
-{
+static void slots_destroy(tn__life *life) {
     tn__slot *slot = tn__load_rlx(&life->slots);
     while (slot) {
         tn__slot *next = slot->next;
@@ -79,8 +76,7 @@ static void slots_destroy(tn__life *life)
     }
 }
 
-void tn__life_destroy(tn__life *life)
-{
+void tn__life_destroy(tn__life *life) {
     tn__reaper_stop(life);
     tn__life_registry_remove(life);
     uint64_t freed = 0;
@@ -94,10 +90,11 @@ void tn__life_destroy(tn__life *life)
     tn__free(life);
 }
 
-/* ---- Entry ------------------------------------------------------------------------------------------------ */
+/* ---- Entry
+ * ------------------------------------------------------------------------------------------------
+ * */
 
-tn_status tn__life_verdict(const tn__life *life, uintptr_t word, bool closed_ok)
-{
+tn_status tn__life_verdict(const tn__life *life, uintptr_t word, bool closed_ok) {
     (void)life;
     if (tn__likely(word == TN__MANAGER_OPEN))
         return TN_OK;
@@ -110,8 +107,7 @@ tn_status tn__life_verdict(const tn__life *life, uintptr_t word, bool closed_ok)
     return TN_OK; /* a close that is being decided: it is met at the commit point */
 }
 
-tn_status tn__life_refuse(tn_status verdict)
-{
+tn_status tn__life_refuse(tn_status verdict) {
     switch (verdict) {
     case TN_ERR_FORKED:
         return tn__fail(verdict, "the manager belongs to the parent process");
@@ -124,15 +120,14 @@ tn_status tn__life_refuse(tn_status verdict)
     }
 }
 
-static uintptr_t manager_word(const tn__life *life)
-{
-    /* [manager-word] acquire. Pairs: release in guard_raise, guard_lower and close. Orders: the word -> whatever its writer did before.
-     * Without: an operation after a guard reads placement from before it. */
+static uintptr_t manager_word(const tn__life *life) {
+    /* [manager-word] acquire. Pairs: release in guard_raise, guard_lower and close. Orders: the
+     * word -> whatever its writer did before. Without: an operation after a guard reads placement
+     * from before it. */
     return tn__load_acq(life->word);
 }
 
-tn_status tn__life_enter(tn__life *life, tn__thread *thread, bool closed_ok)
-{
+tn_status tn__life_enter(tn__life *life, tn__thread *thread, bool closed_ok) {
     uintptr_t word = manager_word(life);
     if (word != TN__MANAGER_FORKED && tn__frame_inside(thread, life->manager, true))
         return tn__fail(TN_ERR_REENTRANCY, "called from a source callback of this manager");
@@ -144,31 +139,27 @@ tn_status tn__life_enter(tn__life *life, tn__thread *thread, bool closed_ok)
     return TN_OK;
 }
 
-tn_status tn__life_enter_waited(tn__life *life)
-{
+tn_status tn__life_enter_waited(tn__life *life) {
     return tn__life_refuse(tn__life_verdict(life, manager_word(life), false));
 }
 
-tn_status tn__life_enter_guard_only(tn__life *life, tn__thread *thread)
-{
+tn_status tn__life_enter_guard_only(tn__life *life, tn__thread *thread) {
     uintptr_t word = manager_word(life);
     if (word != TN__MANAGER_FORKED && tn__frame_inside(thread, life->manager, true))
         return tn__fail(TN_ERR_REENTRANCY, "called from a source callback of this manager");
     return tn__life_refuse(tn__life_verdict(life, word, true));
 }
 
-bool tn__life_closed(const tn__life *life)
-{
-    return manager_word(life) == TN__MANAGER_CLOSED;
-}
+bool tn__life_closed(const tn__life *life) { return manager_word(life) == TN__MANAGER_CLOSED; }
 
-/* ---- Counters ----------------------------------------------------------------------------------------------- */
+/* ---- Counters
+ * -----------------------------------------------------------------------------------------------
+ * */
 
-void tn__life_counts(tn__life *life, tn__counts *out)
-{
+void tn__life_counts(tn__life *life, tn__counts *out) {
     tn__counts c = {0, 0, 0, false};
-    /* [slots] acquire. Pairs: release in slot_push(). Orders: pointer -> the slot's fields. Without: a new slot's counter is read as
-     * garbage. */
+    /* [slots] acquire. Pairs: release in slot_push(). Orders: pointer -> the slot's fields.
+     * Without: a new slot's counter is read as garbage. */
     for (tn__slot *slot = tn__load_acq(&life->slots); slot; slot = slot->next) {
         uint64_t counter = tn__load_acq(&slot->counter); /* [count] */
         c.sum += counter / 2;
@@ -179,13 +170,14 @@ void tn__life_counts(tn__life *life, tn__counts *out)
     *out = c;
 }
 
-uint64_t tn__life_count(tn__life *life, bool *out_stable)
-{
+uint64_t tn__life_count(tn__life *life, bool *out_stable) {
     tn__counts before, after;
     *out_stable = false;
     tn__life_counts(life, &before);
     for (int tries = 0; tries < 64; tries++) {
-        tn__fence_acq(); /* [count] the first pass is complete before the second begins; each load alone cannot promise that */
+        /* [count] the first pass is complete before the second begins; each load alone cannot
+         * promise that */
+        tn__fence_acq();
         tn__life_counts(life, &after);
         if (after.raw == before.raw && after.slots == before.slots && !after.odd) {
             *out_stable = true;
@@ -197,10 +189,11 @@ uint64_t tn__life_count(tn__life *life, bool *out_stable)
     return after.sum;
 }
 
-/* ---- Warnings, garbage ------------------------------------------------------------------------------------------ */
+/* ---- Warnings, garbage
+ * ------------------------------------------------------------------------------------------ */
 
-void tn__life_warn(tn__life *life, enum tn_diagnostic_kind kind, tn_status status, tn_location at, const char *message)
-{
+void tn__life_warn(tn__life *life, enum tn_diagnostic_kind kind, tn_status status, tn_location at,
+                   const char *message) {
     if (!life->diagnostic)
         return;
     tn__assert_may_wait("diagnostic hook");
@@ -222,17 +215,15 @@ void tn__life_warn(tn__life *life, enum tn_diagnostic_kind kind, tn_status statu
     tn__error_restore(&kept);
 }
 
-void tn__garbage_push(tn__life *life, tn__garbage *garbage)
-{
+void tn__garbage_push(tn__life *life, tn__garbage *garbage) {
     garbage->next = tn__load_rlx(&life->garbage);
-    /* [garbage] release. Pairs: acquire in tn__life_collect(). Orders: the last use of the object -> its place in the list.
-     * Without: it is freed with stores to it still on their way. */
+    /* [garbage] release. Pairs: acquire in tn__life_collect(). Orders: the last use of the object
+     * -> its place in the list. Without: it is freed with stores to it still on their way. */
     while (!tn__cas_rel(&life->garbage, &garbage->next, garbage))
         continue;
 }
 
-tn_status tn__life_collect(tn__life *life, uint64_t *freed)
-{
+tn_status tn__life_collect(tn__life *life, uint64_t *freed) {
     if (tn__rcu_in_section())
         return tn__fail(TN_ERR_REENTRANCY, "called inside an RCU read section");
     tn__garbage *g = tn__swap_acq(&life->garbage, NULL); /* [garbage] */

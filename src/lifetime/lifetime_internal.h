@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lifetime: who is using what right now. Leases, holds and reservations as records, one slot of records per (thread,
- * manager); the pin scan; the removal protocol; events and the reaper. The protocol is explained in src/README.md.
+ * lifetime: who is using what right now. Leases, holds and reservations as records, one slot of
+ * records per (thread, manager); the pin scan; the removal protocol; events and the reaper. The
+ * protocol is explained in src/README.md.
  *
  * Invariants
- *  L1 storage is never freed, moved or reused while a record pins it or an event recorded at a release is incomplete.
+ *  L1 storage is never freed, moved or reused while a record pins it or an event recorded at a
+ *     release is incomplete.
  *  L2 an acquire of several values takes all or none.
  *  L3 no lifetime operation waits for a lock, a copy, a source or the reaper.
- *  L4 a record's word is left ACQUIRING and RELEASING only by the thread that entered them (stores); every other step is a CAS, so each
- *     effect happens once. Only FREE is reused. Memory of records is recycled, never unmapped.
- *  L5 an effect is counted by the thread whose CAS or store decides it, in its own slot, whose counter is odd meanwhile; nothing that
- *     locks, waits, calls a driver or reaps happens while a counter is odd.
+ *  L4 a record's word is left ACQUIRING and RELEASING only by the thread that entered them
+ *     (stores); every other step is a CAS, so each effect happens once. Only FREE is reused.
+ *     Memory of records is recycled, never unmapped.
+ *  L5 an effect is counted by the thread whose CAS or store decides it, in its own slot, whose
+ *     counter is odd meanwhile; nothing that locks, waits, calls a driver or reaps happens while
+ *     a counter is odd.
  *
  * Called from any thread. "Section" below: an RCU section of base/rcu.h.
  */
@@ -25,7 +29,8 @@
 typedef struct tn__life tn__life;
 typedef struct tn__removal tn__removal;
 
-/* ---- The lifetimes of one manager ------------------------------------------------------------------------- */
+/* ---- The lifetimes of one manager
+ * ------------------------------------------------------------------------- */
 
 typedef struct tn__life_config {
     uint64_t manager;
@@ -38,71 +43,87 @@ typedef struct tn__life_config {
 
 /* Starts the reaper thread unless manual. TN_ERR_HOST_MEMORY; TN_ERR_SYSTEM. */
 TN_NODISCARD tn_status tn__life_create(const tn__life_config *config, tn__life **out);
-/* After the manager is closed: ends the reaper, destroys the events, recycles the records. Waits for a grace period; not in a section. */
+/* After the manager is closed: ends the reaper, destroys the events, recycles the records. Waits
+ * for a grace period; not in a section. */
 void tn__life_destroy(tn__life *life);
 
-/* Checks at the start of an operation (M198): forked, guard, closed, nesting. `closed_ok`: releases work on a closed manager. */
+/* Checks at the start of an operation (M198): forked, guard, closed, nesting. `closed_ok`:
+ * releases work on a closed manager. */
 TN_NODISCARD tn_status tn__life_enter(tn__life *life, tn__thread *thread, bool closed_ok);
 /* Guard and closed again, by a mutation that holds store->lock and may have waited (M193). */
 TN_NODISCARD tn_status tn__life_enter_waited(tn__life *life);
 /* Guard only (M21, M235): locations, trace, clear trace. */
 TN_NODISCARD tn_status tn__life_enter_guard_only(tn__life *life, tn__thread *thread);
-/* This thread ready for sections and with a slot. TN_ERR_HOST_MEMORY. *out_thread may be NULL-checked by nobody: it is set on TN_OK. */
+/* This thread ready for sections and with a slot. TN_ERR_HOST_MEMORY. *out_thread may be
+ * NULL-checked by nobody: it is set on TN_OK. */
 TN_NODISCARD tn_status tn__life_thread(tn__life *life, tn__thread **out_thread);
 
-/* Sum over all slots of floor(c/2). Stable: the sum did not change while it was read (retried a few times), and no counter was odd. */
+/* Sum over all slots of floor(c/2). Stable: the sum did not change while it was read (retried a
+ * few times), and no counter was odd. */
 uint64_t tn__life_count(tn__life *life, bool *out_stable);
 
 /* A warning through the hook. No lock may be held. */
-void tn__life_warn(tn__life *life, enum tn_diagnostic_kind kind, tn_status status, tn_location at, const char *message);
+void tn__life_warn(tn__life *life, enum tn_diagnostic_kind kind, tn_status status, tn_location at,
+                   const char *message);
 
-/* ---- Operations ---------------------------------------------------------------------------------------------- */
+/* ---- Operations
+ * ----------------------------------------------------------------------------------------------
+ * */
 
 /* Arguments are checked, `at` is normalised; entry, reap and stream checks are done. */
-TN_NODISCARD tn_status tn__life_acquire(tn__life *life, const tn_handle *handles, size_t count, tn_location at,
-                                        tn_stream stream, const tn_stream_info *stream_info, tn_lease *out);
-TN_NODISCARD tn_status tn__life_hold(tn__life *life, const tn_handle *handles, size_t count, tn_location at, tn_hold *out);
-TN_NODISCARD tn_status tn__life_reserve(tn__life *life, tn_location at, uint64_t bytes, const char *label,
-                                        tn_reservation *out);
+TN_NODISCARD tn_status tn__life_acquire(tn__life *life, const tn_handle *handles, size_t count,
+                                        tn_location at, tn_stream stream,
+                                        const tn_stream_info *stream_info, tn_lease *out);
+TN_NODISCARD tn_status tn__life_hold(tn__life *life, const tn_handle *handles, size_t count,
+                                     tn_location at, tn_hold *out);
+TN_NODISCARD tn_status tn__life_reserve(tn__life *life, tn_location at, uint64_t bytes,
+                                        const char *label, tn_reservation *out);
 
 /* What tn__life_take_begin() would say now (admission is reported before an alias, M56). */
-TN_NODISCARD tn_status tn__life_take_check(tn__life *life, const tn_reservation *reservation, tn_location at,
-                                           uint64_t bytes);
-/* Move `bytes` of an active reservation into the caller's hands: they stay in the ledger's total, charged to nobody yet. Under store->lock. The
- * slot's counter is odd from success until tn__life_take_end(). TN_ERR_VALUE (other manager or location), TN_ERR_LIFETIME_CLOSED,
+TN_NODISCARD tn_status tn__life_take_check(tn__life *life, const tn_reservation *reservation,
+                                           tn_location at, uint64_t bytes);
+/* Move `bytes` of an active reservation into the caller's hands: they stay in the ledger's total,
+ * charged to nobody yet. Under store->lock. The slot's counter is odd from success until
+ * tn__life_take_end(). TN_ERR_VALUE (other manager or location), TN_ERR_LIFETIME_CLOSED,
  * TN_ERR_BUDGET. */
-TN_NODISCARD tn_status tn__life_take_begin(tn__life *life, const tn_reservation *reservation, tn_location at,
-                                           uint64_t bytes);
+TN_NODISCARD tn_status tn__life_take_begin(tn__life *life, const tn_reservation *reservation,
+                                           tn_location at, uint64_t bytes);
 void tn__life_take_end(tn__life *life);
 
-/* ---- Pending leases ---------------------------------------------------------------------------------------------- */
+/* ---- Pending leases
+ * ----------------------------------------------------------------------------------------------
+ * */
 
-/* Reap in manual mode, where M162 says; nothing with a reaper thread (D1). TN_ERR_DRIVER from a query (M165). */
+/* Reap in manual mode, where M162 says; nothing with a reaper thread (D1). TN_ERR_DRIVER from a
+ * query (M165). */
 TN_NODISCARD tn_status tn__life_reap_manual(tn__life *life);
 /* The same in any mode (close without wait). */
 TN_NODISCARD tn_status tn__life_reap_now(tn__life *life);
-/* One pass of the consumer in any mode: complete what is done, recycle records and events. Adds the completions to *completed. */
+/* One pass of the consumer in any mode: complete what is done, recycle records and events. Adds
+ * the completions to *completed. */
 TN_NODISCARD tn_status tn__life_reap(tn__life *life, uint64_t *completed);
 /* Wait for the events of every pending lease and complete it (close with wait). */
 TN_NODISCARD tn_status tn__life_wait_pending(tn__life *life);
 /* Free retired descriptors and stream nodes after a grace period. Adds to *freed. */
 TN_NODISCARD tn_status tn__life_collect(tn__life *life, uint64_t *freed);
 
-/* ---- The pin scan --------------------------------------------------------------------------------------------------- */
+/* ---- The pin scan
+ * ---------------------------------------------------------------------------------------------------
+ * */
 
 /* What records say about one materialization (RELEASING counts as a use, ACQUIRING as nothing). */
 typedef struct tn__protection {
     uint64_t uses, holds, pending;
 } tn__protection;
 
-static inline bool tn__protected(const tn__protection *p)
-{
+static inline bool tn__protected(const tn__protection *p) {
     return (p->uses | p->holds | p->pending) != 0;
 }
 
 /* Count the protections of each of `count` materializations. */
 void tn__life_protections(tn__life *life, tn__mat *const *mats, size_t count, tn__protection *out);
-/* Complete pending leases that pin one of them and whose events are done; a failing query leaves them pending. */
+/* Complete pending leases that pin one of them and whose events are done; a failing query leaves
+ * them pending. */
 void tn__life_help(tn__life *life, tn__mat *const *mats, size_t count);
 
 /* Counts of the whole manager (close, snapshot heads). */
@@ -129,52 +150,66 @@ typedef struct tn__seen {
 } tn__seen;
 
 /* One pass over all records. `each` returns false to stop (no memory). Inside a section. */
-bool tn__life_walk(tn__life *life, bool (*each)(void *context, const tn__seen *seen), void *context);
+bool tn__life_walk(tn__life *life, bool (*each)(void *context, const tn__seen *seen),
+                   void *context);
 
-/* Counters of all slots for an exact snapshot: the sum of floor(c/2), a fingerprint of all counters, and whether one is odd. */
+/* Counters of all slots for an exact snapshot: the sum of floor(c/2), a fingerprint of all
+ * counters, and whether one is odd. */
 typedef struct tn__counts {
     uint64_t sum, raw, slots;
     bool odd;
 } tn__counts;
 void tn__life_counts(tn__life *life, tn__counts *out);
 
-/* ---- Removal: one decision per plan ------------------------------------------------------------------------------------ */
+/* ---- Removal: one decision per plan
+ * ------------------------------------------------------------------------------------ */
 
 /*
- * Take materializations that a plan will remove. The caller holds the claims of their handles and no lock. On TN_OK they are TAKEN: acquires
- * fail with `busy`, storage stays until tn__removal_commit() or tn__removal_cancel(). TN_ERR_IN_USE with the three counts of the first
+ * Take materializations that a plan will remove. The caller holds the claims of their handles and
+ * no lock. On TN_OK they are TAKEN: acquires fail with `busy`, storage stays until
+ * tn__removal_commit() or tn__removal_cancel(). TN_ERR_IN_USE with the three counts of the first
  * protected one; TN_ERR_SYSTEM the heavy fence failed, nothing is taken; TN_ERR_HOST_MEMORY.
  */
-TN_NODISCARD tn_status tn__removal_take(tn__life *life, tn__mat *const *mats, size_t count, tn__removal **out);
-/* Under store->lock, just before publishing the version without them: the state words become GONE. */
+TN_NODISCARD tn_status tn__removal_take(tn__life *life, tn__mat *const *mats, size_t count,
+                                        tn__removal **out);
+/* Under store->lock, just before publishing the version without them: the state words become
+ * GONE. */
 void tn__removal_commit(tn__life *life, tn__removal *removal);
 /* Give them back: LIVE again. */
 void tn__removal_cancel(tn__life *life, tn__removal *removal);
 /* TN_ERR_IN_USE for a materialization (M113). */
-TN__COLD tn_status tn__in_use(const tn__life *life, const tn__mat *mat, const tn__protection *p, tn_handle handle);
+TN__COLD tn_status tn__in_use(const tn__life *life, const tn__mat *mat, const tn__protection *p,
+                              tn_handle handle);
 
-/* ---- Manager word: close and the callback guard --------------------------------------------------------------------------- */
+/* ---- Manager word: close and the callback guard
+ * --------------------------------------------------------------------------- */
 
-/* The guard (SERIAL): raise under store->lock, then, without it, wait until nobody is past the check. TN_ERR_REENTRANCY in a section of the host
- * (then the guard is down again). */
+/* The guard (SERIAL): raise under store->lock, then, without it, wait until nobody is past the
+ * check. TN_ERR_REENTRANCY in a section of the host (then the guard is down again). */
 void tn__life_guard_raise(tn__life *life);
 TN_NODISCARD tn_status tn__life_guard_wait(tn__life *life);
 void tn__life_guard_lower(tn__life *life);
 bool tn__life_closed(const tn__life *life);
 
-/* Close as a plan on the manager word. No plan is in flight and none can start. TN_ERR_IN_USE with the four counts. */
+/* Close as a plan on the manager word. No plan is in flight and none can start. TN_ERR_IN_USE
+ * with the four counts. */
 TN_NODISCARD tn_status tn__life_close(tn__life *life);
-/* Forced: keep new lifetimes out, synchronise `devices` with `sync` (an error undoes it: M238), detach what is left. */
-TN_NODISCARD tn_status tn__life_close_force(tn__life *life, tn_status (*sync)(void *context), void *context);
-/* Before a destroy of an open manager: a diagnostic per open lifetime, streams of open leases synchronised (D15). */
+/* Forced: keep new lifetimes out, synchronise `devices` with `sync` (an error undoes it: M238),
+ * detach what is left. */
+TN_NODISCARD tn_status tn__life_close_force(tn__life *life, tn_status (*sync)(void *context),
+                                            void *context);
+/* Before a destroy of an open manager: a diagnostic per open lifetime, streams of open leases
+ * synchronised (D15). */
 void tn__life_abandon(tn__life *life);
-/* M148: an abandoned lease may still be read by a device: no payload may be freed, for the rest of the process. */
+/* M148: an abandoned lease may still be read by a device: no payload may be freed, for the rest
+ * of the process. */
 bool tn__life_keeps_storage(const tn__life *life);
 void tn__life_keep_storage(tn__life *life);
 /* Something was retired: the reaper has work. */
 void tn__life_wake(tn__life *life);
 
-/* ---- Leases by value (the record knows its manager) -------------------------------------------------------------------------- */
+/* ---- Leases by value (the record knows its manager)
+ * -------------------------------------------------------------------------- */
 
 TN_NODISCARD tn_status tn__lease_lookup(const tn_lease *lease, tn_handle handle, const void **out);
 TN_NODISCARD tn_status tn__lease_contains(const tn_lease *lease, tn_handle handle, bool *out);
@@ -183,11 +218,14 @@ TN_NODISCARD tn_status tn__lease_release(const tn_lease *lease, bool wait);
 /* Holds and reservations. */
 TN_NODISCARD tn_status tn__record_release(void *record, uint64_t generation);
 bool tn__record_active(void *record, uint64_t generation);
-TN_NODISCARD tn_status tn__record_handles(void *record, uint64_t generation, tn_handle *out, size_t *inout_count);
+TN_NODISCARD tn_status tn__record_handles(void *record, uint64_t generation, tn_handle *out,
+                                          size_t *inout_count);
 TN_NODISCARD tn_status tn__record_location(void *record, uint64_t generation, tn_location *out);
-TN_NODISCARD tn_status tn__reservation_read(const tn_reservation *reservation, tn_reservation_info *out);
+TN_NODISCARD tn_status tn__reservation_read(const tn_reservation *reservation,
+                                            tn_reservation_info *out);
 
-/* Events for copies: one per call from this thread's pool for the stream's context; give it back when it is complete. */
+/* Events for copies: one per call from this thread's pool for the stream's context; give it back
+ * when it is complete. */
 typedef struct tn__event tn__event;
 TN_NODISCARD tn_status tn__event_take(tn__life *life, const tn_stream_info *info, tn__event **out);
 void tn__event_give(tn__life *life, tn__event *event);

@@ -11,7 +11,8 @@
 #include "base/queue.h"
 #include "lifetime/lifetime_internal.h"
 
-/* ---- Record word: {generation, state} ------------------------------------------------------------------- */
+/* ---- Record word: {generation, state}
+ * ------------------------------------------------------------------- */
 
 enum tn__record_state {
     TN__FREE = 0,
@@ -19,64 +20,60 @@ enum tn__record_state {
     TN__ACTIVE = 2,
     TN__RELEASING = 3, /* the same */
     TN__PENDING = 4,
-    TN__DONE = 5,     /* over, but still queued: only the consumer makes it FREE */
-    TN__DETACHED = 6  /* left by a forced close */
+    TN__DONE = 5,    /* over, but still queued: only the consumer makes it FREE */
+    TN__DETACHED = 6 /* left by a forced close */
 };
 
-static inline uint64_t tn__word(uint64_t generation, enum tn__record_state state)
-{
+static inline uint64_t tn__word(uint64_t generation, enum tn__record_state state) {
     return (generation << 3) | (uint64_t)state;
 }
 
-static inline enum tn__record_state tn__word_state(uint64_t word)
-{
+static inline enum tn__record_state tn__word_state(uint64_t word) {
     return (enum tn__record_state)(word & 7);
 }
 
-static inline uint64_t tn__word_generation(uint64_t word)
-{
-    return word >> 3;
-}
+static inline uint64_t tn__word_generation(uint64_t word) { return word >> 3; }
 
 enum tn__record_kind { TN__KIND_LEASE = 1, TN__KIND_HOLD = 2, TN__KIND_RESERVATION = 3 };
 
 /* Kind and location in one word, so that a scan reads them together. */
-static inline uint64_t tn__what(enum tn__record_kind kind, tn_location at)
-{
+static inline uint64_t tn__what(enum tn__record_kind kind, tn_location at) {
     return ((uint64_t)kind << 40) | ((uint64_t)at.kind << 32) | at.index;
 }
 
-static inline enum tn__record_kind tn__what_kind(uint64_t what)
-{
+static inline enum tn__record_kind tn__what_kind(uint64_t what) {
     return (enum tn__record_kind)(what >> 40);
 }
 
-static inline tn_location tn__what_location(uint64_t what)
-{
+static inline tn_location tn__what_location(uint64_t what) {
     tn_location at = {(uint32_t)(what >> 32) & 0xff, (uint32_t)what};
     return at;
 }
 
-/* ---- Garbage: freed after a grace period ------------------------------------------------------------------- */
+/* ---- Garbage: freed after a grace period
+ * ------------------------------------------------------------------- */
 
 typedef struct tn__garbage {
     struct tn__garbage *next;
     void (*free)(struct tn__garbage *garbage);
 } tn__garbage;
 
-/* ---- Parts of a record ---------------------------------------------------------------------------------------- */
+/* ---- Parts of a record
+ * ---------------------------------------------------------------------------------------- */
 
-/* One pinned materialization. All fields are atomic because scans read records that are being rewritten; the words around the reading
- * decide whether it counts. `mat` is compared by scans, followed by nobody. */
+/* One pinned materialization. All fields are atomic because scans read records that are being
+ * rewritten; the words around the reading decide whether it counts. `mat` is compared by scans,
+ * followed by nobody. */
 typedef struct tn__pin {
-    tn__mat *_Atomic mat;      /* release: after the record's word (see [pin]) */
-    const void *_Atomic data;  /* for lookups */
+    tn__mat *_Atomic mat;     /* release: after the record's word (see [pin]) */
+    const void *_Atomic data; /* for lookups */
     _Atomic uint64_t index;
     const tn_value_type *_Atomic type;
-    tn__removal *aborted;      /* owner only: the plan this acquire has aborted */
+    tn__removal *aborted; /* owner only: the plan this acquire has aborted */
 } tn__pin;
 
-/* Grows by replacement; old arrays stay until the manager is destroyed, because a scan may still read them. */
+/* Grows by replacement; old arrays stay until the manager is destroyed, because a scan may still
+ * read them. */
 typedef struct tn__pins {
     struct tn__pins *older;
     uint32_t room;
@@ -97,9 +94,10 @@ struct tn__pool {
     tn__pool *next;
     uint32_t device;
     uint64_t context;
-    tn__event *local;               /* owner only */
-    tn__event *_Atomic returned;    /* pushed by anyone (release), all taken by the owner (acquire) */
-    tn__event *all;                 /* owner only */
+    tn__event *local; /* owner only */
+    /* pushed by anyone (release), all taken by the owner (acquire) */
+    tn__event *_Atomic returned;
+    tn__event *all; /* owner only */
 };
 
 typedef struct tn__events {
@@ -108,8 +106,8 @@ typedef struct tn__events {
     tn__event *_Atomic event[];
 } tn__events;
 
-/* A registered consumer stream. The first one is inside the record; further ones are freed after a grace period, as another thread may be walking
- * the list to add one. */
+/* A registered consumer stream. The first one is inside the record; further ones are freed after
+ * a grace period, as another thread may be walking the list to add one. */
 typedef struct tn__stream_node {
     tn__garbage garbage;
     tn_stream _Atomic stream;
@@ -123,19 +121,19 @@ typedef struct tn__slot tn__slot;
 #define TN__LABEL_WORDS 32u
 
 typedef struct tn__record {
-    tn__pair pair;      /* low: the word (see src/README.md); high: bytes of a reservation */
-    tn__slot *slot;     /* const while the block belongs to a manager */
+    tn__pair pair;  /* low: the word (see src/README.md); high: bytes of a reservation */
+    tn__slot *slot; /* const while the block belongs to a manager */
     _Atomic uint64_t what;
     _Atomic uint32_t pin_count;
     _Atomic uint32_t event_count;
     tn__pins *_Atomic pins;
     tn__events *_Atomic events;
-    tn__pair streams;   /* low: generation while open, 0 when closed; high: tn__stream_node * */
+    tn__pair streams; /* low: generation while open, 0 when closed; high: tn__stream_node * */
     tn__stream_node first;
     _Atomic uint64_t open_generation; /* M146: a failed wait left the object open */
     _Atomic uint64_t admitted;        /* reservation: admission order, then tie */
     _Atomic uint64_t tie;
-    _Atomic uint64_t *_Atomic label;  /* reservation: TN__LABEL_WORDS words of text, kept */
+    _Atomic uint64_t *_Atomic label; /* reservation: TN__LABEL_WORDS words of text, kept */
     tn__queue_node queued;
     struct tn__record *next; /* free list, or the consumer's list */
 } tn__record;
@@ -154,16 +152,18 @@ struct tn__slot {
     _Atomic uint64_t counter; /* written by the owner only; odd while it makes effects visible */
     char pad[TN__CACHE_LINE - sizeof(uint64_t)];
     tn__life *life;
-    tn__slot *next;               /* life's list; const after it is pushed */
-    _Atomic uint32_t taken;       /* 1: a thread owns it (see [slot-take]) */
-    tn__block *_Atomic blocks;    /* newest first; written by the owner (release), read by scans (acquire) */
-    tn__record *free_local;       /* owner only */
+    tn__slot *next;         /* life's list; const after it is pushed */
+    _Atomic uint32_t taken; /* 1: a thread owns it (see [slot-take]) */
+    /* newest first; written by the owner (release), read by scans (acquire) */
+    tn__block *_Atomic blocks;
+    tn__record *free_local;          /* owner only */
     tn__record *_Atomic free_remote; /* pushed by anyone, all taken by the owner */
-    tn__pool *pools;              /* owner only */
-    uint64_t ties;                /* owner only: admissions by this slot */
+    tn__pool *pools;                 /* owner only */
+    uint64_t ties;                   /* owner only: admissions by this slot */
 };
 
-/* ---- The manager's lifetimes ------------------------------------------------------------------------------------ */
+/* ---- The manager's lifetimes
+ * ------------------------------------------------------------------------------------ */
 
 /* Values of the manager word; anything else is the address of the descriptor of a closing plan. */
 #define TN__MANAGER_FORKED ((uintptr_t)0)
@@ -181,12 +181,12 @@ struct tn__life {
     void *diagnostic_context;
     tn__life *registry_next; /* process-wide list, under its lock */
 
-    tn__mutex slots_lock;       /* rank SLOTS: taking over and adding slots */
-    tn__slot *_Atomic slots;    /* pushed under slots_lock (release), read by scans (acquire) */
+    tn__mutex slots_lock;    /* rank SLOTS: taking over and adding slots */
+    tn__slot *_Atomic slots; /* pushed under slots_lock (release), read by scans (acquire) */
 
-    tn__mutex reap_lock;        /* rank REAP: one consumer at a time */
-    tn__queue queue;            /* pending leases, pushed at release */
-    tn__record *waiting;        /* consumer's list in release order, under reap_lock ... */
+    tn__mutex reap_lock; /* rank REAP: one consumer at a time */
+    tn__queue queue;     /* pending leases, pushed at release */
+    tn__record *waiting; /* consumer's list in release order, under reap_lock ... */
     tn__record **waiting_tail;
     _Atomic uint32_t waiting_some; /* ... and whether it is not empty (a hint, relaxed) */
 
@@ -197,10 +197,13 @@ struct tn__life {
     sem_t wake;
     _Atomic uint32_t asleep; /* see [sleep] */
     _Atomic uint32_t stop;
-    bool keep_storage; /* a stream of an abandoned lease could not be synchronised: its storage is never freed (M148) */
+    /* a stream of an abandoned lease could not be synchronised: its storage is never freed (M148)
+     * */
+    bool keep_storage;
 };
 
-/* A plan's wish to remove: one decision for all its materializations, or for the manager word. Fresh for each attempt. */
+/* A plan's wish to remove: one decision for all its materializations, or for the manager word.
+ * Fresh for each attempt. */
 enum tn__decision {
     TN__TRYING = 0,
     TN__TAKEN = 1,
@@ -217,31 +220,33 @@ struct tn__removal {
     tn__mat *mats[];
 };
 
-/* ---- Between the files ------------------------------------------------------------------------------------------- */
+/* ---- Between the files
+ * ------------------------------------------------------------------------------------------- */
 
 /* life.c */
 tn__slot *tn__life_own_slot(tn__life *life, tn__thread *thread); /* NULL: no memory */
 void tn__life_registry_add(tn__life *life);
 void tn__life_registry_remove(tn__life *life);
-/* What the manager word says to an operation in a section: TN_OK, REENTRANCY, CLOSED or FORKED, without setting the detail. */
+/* What the manager word says to an operation in a section: TN_OK, REENTRANCY, CLOSED or FORKED,
+ * without setting the detail. */
 tn_status tn__life_verdict(const tn__life *life, uintptr_t word, bool closed_ok);
 TN__COLD tn_status tn__life_refuse(tn_status verdict);
 void tn__garbage_push(tn__life *life, tn__garbage *garbage);
 
 /* The slot's counter (L5). Both are relaxed or release stores by the owner. */
-static inline uint64_t tn__count_begin(tn__slot *slot)
-{
+static inline uint64_t tn__count_begin(tn__slot *slot) {
     uint64_t c = tn__load_rlx(&slot->counter);
     TN_ASSERT((c & 1) == 0);
-    /* [no-order] the deciding store or CAS that follows is a release: whoever sees the effect sees the odd counter. */
+    /* [no-order] the deciding store or CAS that follows is a release: whoever sees the effect
+     * sees the odd counter. */
     tn__store_rlx(&slot->counter, c + 1);
     return c;
 }
 
-static inline void tn__count_end(tn__slot *slot, uint64_t begun, uint64_t effects)
-{
-    /* [count] release. Pairs: acquire in tn__life_counts(). Orders: the effects' stores -> the even counter.
-     * Without: a snapshot takes the new count together with the old state and calls it exact. */
+static inline void tn__count_end(tn__slot *slot, uint64_t begun, uint64_t effects) {
+    /* [count] release. Pairs: acquire in tn__life_counts(). Orders: the effects' stores -> the
+     * even counter. Without: a snapshot takes the new count together with the old state and calls
+     * it exact. */
     tn__store_rel(&slot->counter, begun + 2 * effects);
 }
 
@@ -249,15 +254,16 @@ static inline void tn__count_end(tn__slot *slot, uint64_t begun, uint64_t effect
 tn__block *tn__block_obtain(void);
 void tn__block_give_back(tn__block *block);
 tn__record *tn__record_obtain(tn__slot *slot); /* FREE, owned by the caller; NULL: no memory */
-void tn__record_recycle(tn__record *record, tn__slot *own); /* FREE already; own: the calling thread's slot */
+/* FREE already; own: the calling thread's slot */
+void tn__record_recycle(tn__record *record, tn__slot *own);
 tn__pins *tn__record_pins(tn__record *record, size_t count);
 tn__events *tn__record_events(tn__record *record, size_t count);
 void tn__record_forget(tn__record *record); /* frees arrays; at destroy */
 
-static inline uint64_t tn__record_word(tn__record *record)
-{
-    /* [word] acquire. Pairs: release stores and CASes of the word. Orders: word -> the record's fields.
-     * Without: fields of an earlier life of the record are taken for those of this one. */
+static inline uint64_t tn__record_word(tn__record *record) {
+    /* [word] acquire. Pairs: release stores and CASes of the word. Orders: word -> the record's
+     * fields. Without: fields of an earlier life of the record are taken for those of this one.
+     * */
     return tn__load_acq(&record->pair.low);
 }
 
@@ -265,7 +271,8 @@ static inline uint64_t tn__record_word(tn__record *record)
 void tn__pools_destroy(tn__life *life, tn__slot *slot);
 
 /* streams.c */
-void tn__streams_open(tn__record *record, uint64_t generation, tn_stream stream, const tn_stream_info *info);
+void tn__streams_open(tn__record *record, uint64_t generation, tn_stream stream,
+                      const tn_stream_info *info);
 tn__stream_node *tn__streams_close(tn__record *record); /* registration order */
 void tn__streams_reopen(tn__record *record, uint64_t generation, tn__stream_node *nodes);
 void tn__streams_retire(tn__life *life, tn__record *record, tn__stream_node *nodes);
@@ -284,19 +291,24 @@ void tn__reaper_stop(tn__life *life);
 
 /* scan.c */
 typedef enum tn__scan_step { TN__SCAN_ON, TN__SCAN_STOP } tn__scan_step;
-/* Every record that was ever used; `word` was read before and is read again by the visitor's own means. */
-void tn__scan(tn__life *life, tn__scan_step (*visit)(void *context, tn__record *record, uint64_t word), void *context);
+/* Every record that was ever used; `word` was read before and is read again by the visitor's own
+ * means. */
+void tn__scan(tn__life *life,
+              tn__scan_step (*visit)(void *context, tn__record *record, uint64_t word),
+              void *context);
 
-/* Wait until no record is RELEASING (a release on another thread is recording its events). No section, no lock. */
+/* Wait until no record is RELEASING (a release on another thread is recording its events). No
+ * section, no lock. */
 void tn__scan_wait_releasing(tn__life *life);
-/* Copy of a record's pins if its word is still `word` afterwards; the count, or SIZE_MAX if it changed. */
+/* Copy of a record's pins if its word is still `word` afterwards; the count, or SIZE_MAX if it
+ * changed. */
 typedef struct tn__pin_view {
     tn__pins *pins;
     size_t count;
 } tn__pin_view;
-static inline tn__pin_view tn__pin_view_of(tn__record *record)
-{
-    tn__pin_view view = {tn__load_acq(&record->pins), tn__load_rlx(&record->pin_count)}; /* [arrays] */
+static inline tn__pin_view tn__pin_view_of(tn__record *record) {
+    /* [arrays] */
+    tn__pin_view view = {tn__load_acq(&record->pins), tn__load_rlx(&record->pin_count)};
     if (!view.pins)
         view.count = 0;
     else if (view.count > view.pins->room)
@@ -306,11 +318,13 @@ static inline tn__pin_view tn__pin_view_of(tn__record *record)
 
 /* removal.c: the decision word, for removals and for close */
 TN_NODISCARD tn__removal *tn__removal_new(tn__mat *const *mats, size_t count);
-/* A reader's part: false: TAKEN, the reader fails. True: it may go on; *mine: this call aborted the plan and owes it an outcome. */
+/* A reader's part: false: TAKEN, the reader fails. True: it may go on; *mine: this call aborted
+ * the plan and owes it an outcome. */
 bool tn__decision_meet(tn__removal *removal, bool *mine);
 void tn__decision_outcome(tn__removal *removal, bool granted);
-/* A writer's part after the heavy fence: 1 TAKEN; 0 a protection stands (or was granted): give up; -1: aborted by a reader that then
- * failed: try anew. `mats` NULL: any record counts (close). */
+/* A writer's part after the heavy fence: 1 TAKEN; 0 a protection stands (or was granted): give
+ * up; -1: aborted by a reader that then failed: try anew. `mats` NULL: any record counts (close).
+ * */
 int tn__decision_settle(tn__life *life, tn__removal *removal);
 /* The same where nothing may be taken: the fence failed. */
 void tn__decision_withdraw(tn__removal *removal);

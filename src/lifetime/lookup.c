@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading a lifetime through its value {record, generation}: word, fields, word. Lookups check the generation; reading through a payload pointer
- * does not go through the manager (D6).
+ * Reading a lifetime through its value {record, generation}: word, fields, word. Lookups check
+ * the generation; reading through a payload pointer does not go through the manager (D6).
  */
 #include <string.h>
 
 #include "lifetime/lifetime_priv.h"
 
-/* Whether this generation still names something. A lease whose wait failed is open although it is pending (M146). */
-static bool open_word(tn__record *record, uint64_t generation, uint64_t word)
-{
+/* Whether this generation still names something. A lease whose wait failed is open although it is
+ * pending (M146). */
+static bool open_word(tn__record *record, uint64_t generation, uint64_t word) {
     if (tn__word_generation(word) != generation)
         return false;
     switch (tn__word_state(word)) {
@@ -24,26 +24,21 @@ static bool open_word(tn__record *record, uint64_t generation, uint64_t word)
     }
 }
 
-static tn_status ended(void)
-{
-    return tn__fail(TN_ERR_LIFETIME_CLOSED, "the lifetime has ended");
-}
+static tn_status ended(void) { return tn__fail(TN_ERR_LIFETIME_CLOSED, "the lifetime has ended"); }
 
-static bool unchanged(tn__record *record, uint64_t word)
-{
-    tn__fence_acq(); /* [word] the fields read -> the word's second reading; a load alone cannot order them */
+static bool unchanged(tn__record *record, uint64_t word) {
+    /* [word] the fields read -> the word's second reading; a load alone cannot order them */
+    tn__fence_acq();
     return tn__load_rlx(&record->pair.low) == word;
 }
 
-bool tn__record_active(void *at, uint64_t generation)
-{
+bool tn__record_active(void *at, uint64_t generation) {
     tn__record *record = at;
     return record && open_word(record, generation, tn__record_word(record));
 }
 
 /* Index of a handle's pin, or SIZE_MAX. */
-static size_t find_pin(tn__pin_view view, tn_handle handle)
-{
+static size_t find_pin(tn__pin_view view, tn_handle handle) {
     for (size_t i = 0; i < view.count; i++)
         if (tn__load_rlx(&view.pins->pin[i].index) == handle.index &&
             tn__load_rlx(&view.pins->pin[i].type) == handle.type)
@@ -59,8 +54,7 @@ typedef struct looked_up {
 } looked_up;
 
 /* In a section, so that the manager of an open record stays. False: the lifetime has ended. */
-static bool look_up(tn__record *record, uint64_t generation, tn_handle handle, looked_up *out)
-{
+static bool look_up(tn__record *record, uint64_t generation, tn_handle handle, looked_up *out) {
     out->word = tn__record_word(record);
     if (!open_word(record, generation, out->word))
         return false;
@@ -72,9 +66,8 @@ static bool look_up(tn__record *record, uint64_t generation, tn_handle handle, l
     return unchanged(record, out->word);
 }
 
-static tn_status look_up_checked(tn__record *record, uint64_t generation, tn_handle handle, tn__thread *thread,
-                                 looked_up *out)
-{
+static tn_status look_up_checked(tn__record *record, uint64_t generation, tn_handle handle,
+                                 tn__thread *thread, looked_up *out) {
     tn__rcu_thread_ready(thread);
     tn__rcu_lock();
     bool open = look_up(record, generation, handle, out);
@@ -82,8 +75,7 @@ static tn_status look_up_checked(tn__record *record, uint64_t generation, tn_han
     return open ? TN_OK : ended();
 }
 
-tn_status tn__lease_lookup(const tn_lease *lease, tn_handle handle, const void **out)
-{
+tn_status tn__lease_lookup(const tn_lease *lease, tn_handle handle, const void **out) {
     tn__thread *thread = tn__thread_self();
     looked_up l;
     if (!lease->record)
@@ -94,7 +86,8 @@ tn_status tn__lease_lookup(const tn_lease *lease, tn_handle handle, const void *
     if (status != TN_OK)
         return status;
     if (!l.found)
-        return tn__fail(TN_ERR_LOOKUP, "handle %llu is not one of this lease", (unsigned long long)handle.index);
+        return tn__fail(TN_ERR_LOOKUP, "handle %llu is not one of this lease",
+                        (unsigned long long)handle.index);
     status = tn__life_enter(l.life, thread, true);
     if (status != TN_OK)
         return status;
@@ -106,8 +99,7 @@ tn_status tn__lease_lookup(const tn_lease *lease, tn_handle handle, const void *
     return TN_OK;
 }
 
-tn_status tn__lease_contains(const tn_lease *lease, tn_handle handle, bool *out)
-{
+tn_status tn__lease_contains(const tn_lease *lease, tn_handle handle, bool *out) {
     tn__thread *thread = tn__thread_self();
     looked_up l;
     if (!lease->record)
@@ -120,8 +112,7 @@ tn_status tn__lease_contains(const tn_lease *lease, tn_handle handle, bool *out)
     return status;
 }
 
-tn_status tn__record_handles(void *at, uint64_t generation, tn_handle *out, size_t *inout_count)
-{
+tn_status tn__record_handles(void *at, uint64_t generation, tn_handle *out, size_t *inout_count) {
     tn__record *record = at;
     tn__thread *thread = tn__thread_self();
     if (!record)
@@ -146,8 +137,7 @@ tn_status tn__record_handles(void *at, uint64_t generation, tn_handle *out, size
     return open ? TN_OK : ended();
 }
 
-tn_status tn__record_location(void *at, uint64_t generation, tn_location *out)
-{
+tn_status tn__record_location(void *at, uint64_t generation, tn_location *out) {
     tn__record *record = at;
     if (!record)
         return ended();
@@ -159,8 +149,7 @@ tn_status tn__record_location(void *at, uint64_t generation, tn_location *out)
     return TN_OK;
 }
 
-tn_status tn__reservation_read(const tn_reservation *reservation, tn_reservation_info *out)
-{
+tn_status tn__reservation_read(const tn_reservation *reservation, tn_reservation_info *out) {
     tn__record *record = reservation->record;
     if (!record)
         return ended();

@@ -4,10 +4,10 @@
  */
 #include "lifetime/lifetime_priv.h"
 
-/* The native events of a pending record, copied. They count only if the word is still `word`: a record that is over meanwhile may have lent them
- * to another lease. */
-static size_t copy_events(tn__record *record, uint64_t word, size_t from, tn_event *out, size_t room)
-{
+/* The native events of a pending record, copied. They count only if the word is still `word`: a
+ * record that is over meanwhile may have lent them to another lease. */
+static size_t copy_events(tn__record *record, uint64_t word, size_t from, tn_event *out,
+                          size_t room) {
     tn__events *events = tn__load_acq(&record->events); /* [arrays] */
     size_t count = tn__load_rlx(&record->event_count);
     if (!events)
@@ -20,14 +20,14 @@ static size_t copy_events(tn__record *record, uint64_t word, size_t from, tn_eve
         if (event)
             out[n++] = event->native;
     }
-    tn__fence_acq(); /* [word] the events read -> the word's second reading; a load alone cannot order them */
+    /* [word] the events read -> the word's second reading; a load alone cannot order them */
+    tn__fence_acq();
     return tn__load_rlx(&record->pair.low) == word ? n : 0;
 }
 
 #define SOME_EVENTS 16
 
-bool tn__pending_done(tn__life *life, tn__record *record, uint64_t word, bool *failed)
-{
+bool tn__pending_done(tn__life *life, tn__record *record, uint64_t word, bool *failed) {
     tn_event some[SOME_EVENTS];
     size_t n, from = 0;
     *failed = false;
@@ -44,18 +44,17 @@ bool tn__pending_done(tn__life *life, tn__record *record, uint64_t word, bool *f
     return true;
 }
 
-bool tn__pending_complete(tn__slot *own, tn__record *record, uint64_t word)
-{
+bool tn__pending_complete(tn__slot *own, tn__record *record, uint64_t word) {
     uint64_t done = tn__word(tn__word_generation(word), TN__DONE);
     uint64_t count = tn__count_begin(own);
-    /* [word] acq_rel: whoever finds DONE, and then the materialization unprotected, comes after the query that found the work over. */
+    /* [word] acq_rel: whoever finds DONE, and then the materialization unprotected, comes after
+     * the query that found the work over. */
     bool won = tn__cas_acq_rel(&record->pair.low, &word, done);
     tn__count_end(own, count, won);
     return won;
 }
 
-void tn__pending_consume(tn__record *record, tn__slot *own)
-{
+void tn__pending_consume(tn__record *record, tn__slot *own) {
     tn__life *life = record->slot->life;
     tn__events *events = tn__load_rlx(&record->events);
     uint32_t count = tn__load_rlx(&record->event_count);
@@ -64,15 +63,16 @@ void tn__pending_consume(tn__record *record, tn__slot *own)
     tn__store_rlx(&record->event_count, 0);
     uint64_t word = tn__load_rlx(&record->pair.low);
     TN_ASSERT(tn__word_state(word) == TN__DONE);
-    /* [word] release: the record's last use -> its reuse. DONE is left by its consumer only, so a store will do. */
+    /* [word] release: the record's last use -> its reuse. DONE is left by its consumer only, so a
+     * store will do. */
     tn__store_rel(&record->pair.low, tn__word(tn__word_generation(word), TN__FREE));
     tn__record_recycle(record, own);
 }
 
-/* ---- The consumer ------------------------------------------------------------------------------------------ */
+/* ---- The consumer
+ * ------------------------------------------------------------------------------------------ */
 
-static void take_queued(tn__life *life)
-{
+static void take_queued(tn__life *life) {
     tn__queue_node *node;
     while ((node = tn__queue_pop(&life->queue))) {
         tn__record *record = (tn__record *)((char *)node - offsetof(tn__record, queued));
@@ -82,9 +82,9 @@ static void take_queued(tn__life *life)
     }
 }
 
-/* One pass over the waiting list, in release order. With `stop_at_error` the first failing query ends it (M165). */
-static tn_status pass(tn__life *life, tn__slot *own, bool stop_at_error, uint64_t *completed)
-{
+/* One pass over the waiting list, in release order. With `stop_at_error` the first failing query
+ * ends it (M165). */
+static tn_status pass(tn__life *life, tn__slot *own, bool stop_at_error, uint64_t *completed) {
     tn_status status = TN_OK;
     bool stopped = false;
     tn__record **at = &life->waiting;
@@ -92,7 +92,8 @@ static tn_status pass(tn__life *life, tn__slot *own, bool stop_at_error, uint64_
         tn__record *record = *at;
         uint64_t word = tn__record_word(record);
         bool failed = false;
-        bool over = tn__word_state(word) == TN__DONE || tn__pending_done(life, record, word, &failed);
+        bool over =
+            tn__word_state(word) == TN__DONE || tn__pending_done(life, record, word, &failed);
         if (failed) {
             status = (tn_status)tn__error_current()->status;
             stopped = stop_at_error;
@@ -109,18 +110,17 @@ static tn_status pass(tn__life *life, tn__slot *own, bool stop_at_error, uint64_
     life->waiting_tail = &life->waiting;
     while (*life->waiting_tail)
         life->waiting_tail = &(*life->waiting_tail)->next;
-    tn__store_rlx(&life->waiting_some, life->waiting != NULL); /* [no-order] a hint: the list itself is under the lock */
+    /* [no-order] a hint: the list itself is under the lock */
+    tn__store_rlx(&life->waiting_some, life->waiting != NULL);
     return status;
 }
 
-static tn_status consume(tn__life *life, tn__slot *own, bool stop_at_error, uint64_t *completed)
-{
+static tn_status consume(tn__life *life, tn__slot *own, bool stop_at_error, uint64_t *completed) {
     take_queued(life);
     return pass(life, own, stop_at_error, completed);
 }
 
-tn_status tn__life_reap(tn__life *life, uint64_t *completed)
-{
+tn_status tn__life_reap(tn__life *life, uint64_t *completed) {
     tn__thread *thread;
     tn_status status = tn__life_thread(life, &thread);
     if (status != TN_OK)
@@ -131,11 +131,11 @@ tn_status tn__life_reap(tn__life *life, uint64_t *completed)
     return status;
 }
 
-tn_status tn__life_reap_manual(tn__life *life)
-{
+tn_status tn__life_reap_manual(tn__life *life) {
     if (!life->manual)
         return TN_OK;
-    /* [no-order] a release that this thread knows of is in the queue; others may be missed: they are concurrent. */
+    /* [no-order] a release that this thread knows of is in the queue; others may be missed: they
+     * are concurrent. */
     if (!tn__load_rlx(&life->waiting_some) && tn__queue_empty(&life->queue))
         return TN_OK;
     tn__thread *thread;
@@ -143,32 +143,33 @@ tn_status tn__life_reap_manual(tn__life *life)
     if (status != TN_OK)
         return status;
     if (!tn__try_lock(&life->reap_lock))
-        return TN_OK; /* another thread is reaping: it counts what it completes (L3: nobody waits for it) */
+        /* another thread is reaping: it counts what it completes (L3: nobody waits for it) */
+        return TN_OK;
     uint64_t completed = 0;
     status = consume(life, tn__life_own_slot(life, thread), true, &completed);
     tn__unlock(&life->reap_lock);
     return status;
 }
 
-tn_status tn__life_reap_now(tn__life *life)
-{
+tn_status tn__life_reap_now(tn__life *life) {
     uint64_t completed = 0;
     return life->manual ? tn__life_reap_manual(life) : tn__life_reap(life, &completed);
 }
 
-/* ---- Helpers --------------------------------------------------------------------------------------------------- */
+/* ---- Helpers
+ * ---------------------------------------------------------------------------------------------------
+ * */
 
 typedef struct help {
     tn__life *life;
     tn__slot *own;
     tn__mat *const *mats;
     size_t count;
-    bool wait;        /* wait for the events instead of asking once */
+    bool wait; /* wait for the events instead of asking once */
     tn_status status;
 } help;
 
-static bool concerns(const help *h, tn__record *record)
-{
+static bool concerns(const help *h, tn__record *record) {
     if (!h->mats)
         return true;
     tn__pin_view view = tn__pin_view_of(record);
@@ -179,8 +180,7 @@ static bool concerns(const help *h, tn__record *record)
     return false;
 }
 
-static tn_status wait_events(tn__life *life, tn__record *record, uint64_t word)
-{
+static tn_status wait_events(tn__life *life, tn__record *record, uint64_t word) {
     tn_event some[SOME_EVENTS];
     size_t n, from = 0;
     do {
@@ -195,8 +195,7 @@ static tn_status wait_events(tn__life *life, tn__record *record, uint64_t word)
     return TN_OK;
 }
 
-static tn__scan_step visit_help(void *context, tn__record *record, uint64_t word)
-{
+static tn__scan_step visit_help(void *context, tn__record *record, uint64_t word) {
     help *h = context;
     if (tn__word_state(word) != TN__PENDING || !concerns(h, record))
         return TN__SCAN_ON;
@@ -212,17 +211,16 @@ static tn__scan_step visit_help(void *context, tn__record *record, uint64_t word
     return h->status == TN_OK ? TN__SCAN_ON : TN__SCAN_STOP;
 }
 
-void tn__life_help(tn__life *life, tn__mat *const *mats, size_t count)
-{
+void tn__life_help(tn__life *life, tn__mat *const *mats, size_t count) {
     tn__thread *thread;
     if (count == 0 || tn__life_thread(life, &thread) != TN_OK)
-        return; /* without a slot nothing can be completed: the leases stay pending, which is safe */
+        /* without a slot nothing can be completed: the leases stay pending, which is safe */
+        return;
     help h = {life, tn__life_own_slot(life, thread), mats, count, false, TN_OK};
     tn__scan(life, visit_help, &h);
 }
 
-tn_status tn__life_wait_pending(tn__life *life)
-{
+tn_status tn__life_wait_pending(tn__life *life) {
     tn__thread *thread;
     tn_status status = tn__life_thread(life, &thread);
     if (status != TN_OK)

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The reaper thread: asleep while nothing is pending, then polling with bounded back-off. Its loop only goes around a step.
+ * The reaper thread: asleep while nothing is pending, then polling with bounded back-off. Its
+ * loop only goes around a step.
  *
  * No lost wake-up:                         releasing thread             reaper
  *   1. push to the queue (full barrier)    1                            a. asleep = 1 (seq_cst)
- *   2. swap asleep to 0 (seq_cst)          2                            b. look at the queue: empty -> sleep
- *   if 2 comes before a, then 1 comes before b: the reaper finds the record; if after, 2 finds 1 and posts.
+ *   2. swap asleep to 0 (seq_cst)          2                            b. look at the queue:
+ *      empty -> sleep
+ *   if 2 comes before a, then 1 comes before b: the reaper finds the record; if after, 2 finds 1
+ *   and posts.
  */
 #include <errno.h>
 #include <time.h>
@@ -15,39 +18,36 @@
 #define BACKOFF_MIN_NS 20000u
 #define BACKOFF_MAX_NS 1000000u
 
-void tn__life_wake(tn__life *life)
-{
-    /* [sleep] seq_cst. Pairs: the store in go_to_sleep(). Orders: the push -> the look at the flag, here; the flag -> the look at the queue,
-     * there; acquire and release cannot order a store before a load. Without: both look too early, and a pending lease waits for ever. */
+void tn__life_wake(tn__life *life) {
+    /* [sleep] seq_cst. Pairs: the store in go_to_sleep(). Orders: the push -> the look at the
+     * flag, here; the flag -> the look at the queue, there; acquire and release cannot order a
+     * store before a load. Without: both look too early, and a pending lease waits for ever. */
     if (!life->manual && tn__swap_sc(&life->asleep, 0))
         sem_post(&life->wake);
 }
 
-static bool stopping(tn__life *life)
-{
-    return tn__load_acq(&life->stop) != 0; /* [stop] */
-}
+static bool stopping(tn__life *life) { return tn__load_acq(&life->stop) != 0; /* [stop] */ }
 
-static void go_to_sleep(tn__life *life)
-{
-    tn__store_sc(&life->asleep, 1); /* [sleep] seq_cst: see tn__life_wake() for why acquire/release is not enough */
+static void go_to_sleep(tn__life *life) {
+    /* [sleep] seq_cst: see tn__life_wake() for why acquire/release is not enough */
+    tn__store_sc(&life->asleep, 1);
     bool work = !tn__queue_empty(&life->queue) || tn__load_rlx(&life->waiting_some) ||
                 tn__store_has_garbage(life->store) || stopping(life);
-    if (work && tn__swap_sc(&life->asleep, 0)) /* [sleep] seq_cst: not asleep after all, unless somebody has posted already */
+    /* [sleep] seq_cst: not asleep after all, unless somebody has posted already */
+    if (work && tn__swap_sc(&life->asleep, 0))
         return;
     while (sem_wait(&life->wake) != 0 && errno == EINTR)
         continue;
 }
 
-static void back_off(uint64_t ns)
-{
+static void back_off(uint64_t ns) {
     struct timespec pause = {0, (long)ns};
     nanosleep(&pause, NULL);
 }
 
-/* A step, unless a callback guard is up: then the manager is skipped. A query that keeps failing is told once. */
-static uint64_t step(tn__life *life, bool *told)
-{
+/* A step, unless a callback guard is up: then the manager is skipped. A query that keeps failing
+ * is told once. */
+static uint64_t step(tn__life *life, bool *told) {
     uint64_t completed = 0, freed = 0;
     if (tn__load_acq(life->word) == TN__MANAGER_GUARDED) /* [manager-word] */
         return 0;
@@ -63,8 +63,7 @@ static uint64_t step(tn__life *life, bool *told)
     return completed;
 }
 
-static void *run(void *argument)
-{
+static void *run(void *argument) {
     tn__life *life = argument;
     uint64_t pause = BACKOFF_MIN_NS;
     bool told = false;
@@ -82,8 +81,7 @@ static void *run(void *argument)
     return NULL;
 }
 
-tn_status tn__reaper_start(tn__life *life)
-{
+tn_status tn__reaper_start(tn__life *life) {
     if (life->manual)
         return TN_OK;
     int rc = pthread_create(&life->reaper, NULL, run, life);
@@ -96,12 +94,11 @@ tn_status tn__reaper_start(tn__life *life)
     return TN_OK;
 }
 
-void tn__reaper_stop(tn__life *life)
-{
+void tn__reaper_stop(tn__life *life) {
     if (!life->reaper_started)
         return;
-    /* [stop] release. Pairs: acquire in stopping(). Orders: all that was done before -> the reaper's end.
-     * Without: nothing breaks (the join orders it); it ends one pass later. */
+    /* [stop] release. Pairs: acquire in stopping(). Orders: all that was done before -> the
+     * reaper's end. Without: nothing breaks (the join orders it); it ends one pass later. */
     tn__store_rel(&life->stop, 1);
     sem_post(&life->wake);
     pthread_join(life->reaper, NULL);

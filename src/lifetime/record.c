@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Records and their blocks. A scan may read any record at any time: blocks are never unmapped, and pin and event arrays stay until
- * the manager is destroyed.
+ * Records and their blocks. A scan may read any record at any time: blocks are never unmapped,
+ * and pin and event arrays stay until the manager is destroyed.
  */
 #include <string.h>
 
@@ -10,8 +10,7 @@
 static tn__mutex pool_lock = {PTHREAD_MUTEX_INITIALIZER, TN__RANK_LEAF};
 static tn__block *pool; /* blocks that no manager uses, under pool_lock */
 
-tn__block *tn__block_obtain(void)
-{
+tn__block *tn__block_obtain(void) {
     tn__lock(&pool_lock);
     tn__block *block = pool;
     if (block)
@@ -22,8 +21,7 @@ tn__block *tn__block_obtain(void)
     return block;
 }
 
-static void free_pins(tn__pins *pins)
-{
+static void free_pins(tn__pins *pins) {
     while (pins) {
         tn__pins *older = pins->older;
         tn__free(pins);
@@ -31,8 +29,7 @@ static void free_pins(tn__pins *pins)
     }
 }
 
-static void free_events(tn__events *events)
-{
+static void free_events(tn__events *events) {
     while (events) {
         tn__events *older = events->older;
         tn__free(events);
@@ -40,8 +37,7 @@ static void free_events(tn__events *events)
     }
 }
 
-void tn__record_forget(tn__record *record)
-{
+void tn__record_forget(tn__record *record) {
     free_pins(tn__load_rlx(&record->pins));
     free_events(tn__load_rlx(&record->events));
     tn__free(tn__load_rlx(&record->label));
@@ -51,14 +47,14 @@ void tn__record_forget(tn__record *record)
     tn__store_rlx(&record->pin_count, 0);
     tn__store_rlx(&record->event_count, 0);
     record->slot = NULL;
-    /* A lifetime that a forced close left behind ends here: its generation is FREE from now on (M150). */
+    /* A lifetime that a forced close left behind ends here: its generation is FREE from now on
+     * (M150). */
     uint64_t generation = tn__word_generation(tn__load_rlx(&record->pair.low));
     /* [word] release: whoever sees FREE no longer reads what was forgotten. */
     tn__store_rel(&record->pair.low, tn__word(generation, TN__FREE));
 }
 
-void tn__block_give_back(tn__block *block)
-{
+void tn__block_give_back(tn__block *block) {
     uint32_t used = tn__load_rlx(&block->used);
     for (uint32_t i = 0; i < used; i++)
         tn__record_forget(&block->records[i]);
@@ -70,16 +66,16 @@ void tn__block_give_back(tn__block *block)
 }
 
 /* A record that this manager never used: raise the newest block's mark, or take another block. */
-static tn__record *fresh(tn__slot *slot)
-{
+static tn__record *fresh(tn__slot *slot) {
     tn__block *block = tn__load_rlx(&slot->blocks);
     if (!block || tn__load_rlx(&block->used) == TN__BLOCK_RECORDS) {
         tn__block *newer = tn__block_obtain();
         if (!newer)
             return NULL;
         newer->next = block;
-        /* [block] release. Pairs: acquire in tn__scan(). Orders: the block's fields -> its link. The link and the mark precede the
-         * pins, and these the light fence: a scan after its heavy fence sees all three. Without: a scan walks a half-linked block. */
+        /* [block] release. Pairs: acquire in tn__scan(). Orders: the block's fields -> its link.
+         * The link and the mark precede the pins, and these the light fence: a scan after its
+         * heavy fence sees all three. Without: a scan walks a half-linked block. */
         tn__store_rel(&slot->blocks, newer);
         block = newer;
     }
@@ -90,11 +86,10 @@ static tn__record *fresh(tn__slot *slot)
     return record;
 }
 
-tn__record *tn__record_obtain(tn__slot *slot)
-{
+tn__record *tn__record_obtain(tn__slot *slot) {
     if (!slot->free_local) {
-        /* [free-remote] acquire. Pairs: release in tn__record_recycle(). Orders: the other thread's last use -> our reuse.
-         * Without: two threads write one record. */
+        /* [free-remote] acquire. Pairs: release in tn__record_recycle(). Orders: the other
+         * thread's last use -> our reuse. Without: two threads write one record. */
         slot->free_local = tn__swap_acq(&slot->free_remote, NULL);
     }
     tn__record *record = slot->free_local;
@@ -105,8 +100,7 @@ tn__record *tn__record_obtain(tn__slot *slot)
     return record;
 }
 
-void tn__record_recycle(tn__record *record, tn__slot *own)
-{
+void tn__record_recycle(tn__record *record, tn__slot *own) {
     tn__slot *home = record->slot;
     if (home == own) {
         record->next = home->free_local;
@@ -119,16 +113,14 @@ void tn__record_recycle(tn__record *record, tn__slot *own)
     while (!tn__cas_rel(&home->free_remote, &head, record)); /* [free-remote] */
 }
 
-static size_t room_for(size_t count)
-{
+static size_t room_for(size_t count) {
     size_t room = 4;
     while (room < count)
         room *= 2;
     return room;
 }
 
-tn__pins *tn__record_pins(tn__record *record, size_t count)
-{
+tn__pins *tn__record_pins(tn__record *record, size_t count) {
     tn__pins *old = tn__load_rlx(&record->pins);
     if (old && old->room >= count)
         return old;
@@ -140,14 +132,13 @@ tn__pins *tn__record_pins(tn__record *record, size_t count)
         return NULL;
     pins->room = (uint32_t)room;
     pins->older = old;
-    /* [arrays] release. Pairs: acquire in the scans. Orders: the array's room and zeroes -> its pointer.
-     * Without: a scan reads past the end of an array. */
+    /* [arrays] release. Pairs: acquire in the scans. Orders: the array's room and zeroes -> its
+     * pointer. Without: a scan reads past the end of an array. */
     tn__store_rel(&record->pins, pins);
     return pins;
 }
 
-tn__events *tn__record_events(tn__record *record, size_t count)
-{
+tn__events *tn__record_events(tn__record *record, size_t count) {
     tn__events *old = tn__load_rlx(&record->events);
     if (old && old->room >= count)
         return old;

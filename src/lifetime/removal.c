@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Removal: the writer's side of the protocol. All materializations of one plan are decided by one word, so an acquire and a removal can
- * never both lose, and a plan costs one heavy fence:
+ * Removal: the writer's side of the protocol. All materializations of one plan are decided by one
+ * word, so an acquire and a removal can never both lose, and a plan costs one heavy fence:
  *
  *   help pending leases; settle cheaply by visible pins
  *   state words LIVE -> descriptor (TRYING); heavy fence; scan all records
@@ -10,19 +10,16 @@
  *   CAS TRYING -> TAKEN
  *   aborted by a reader: wait for its outcome; GRANTED: in use; FAILED: a fresh descriptor, again
  *
- * A reader's section is finite, so the waits here are. The descriptor is freed after a grace period after all state words have left it.
+ * A reader's section is finite, so the waits here are. The descriptor is freed after a grace
+ * period after all state words have left it.
  */
 #include <sched.h>
 
 #include "lifetime/lifetime_priv.h"
 
-static void free_removal(tn__garbage *garbage)
-{
-    tn__free(garbage);
-}
+static void free_removal(tn__garbage *garbage) { tn__free(garbage); }
 
-tn__removal *tn__removal_new(tn__mat *const *mats, size_t count)
-{
+tn__removal *tn__removal_new(tn__mat *const *mats, size_t count) {
     tn__removal *removal = tn__zalloc(sizeof *removal + count * sizeof(tn__mat *));
     if (!removal)
         return NULL;
@@ -33,12 +30,13 @@ tn__removal *tn__removal_new(tn__mat *const *mats, size_t count)
     return removal;
 }
 
-/* ---- The decision word ---------------------------------------------------------------------------------- */
+/* ---- The decision word
+ * ---------------------------------------------------------------------------------- */
 
-bool tn__decision_meet(tn__removal *removal, bool *mine)
-{
-    /* [decision] acq_rel. Pairs: the other CASes and stores of the decision. Orders: the pins stored before -> the abort; the plan's
-     * doings before TAKEN -> what a reader does knowing it. Without: a plan reads an outcome before the pins it speaks of. */
+bool tn__decision_meet(tn__removal *removal, bool *mine) {
+    /* [decision] acq_rel. Pairs: the other CASes and stores of the decision. Orders: the pins
+     * stored before -> the abort; the plan's doings before TAKEN -> what a reader does knowing
+     * it. Without: a plan reads an outcome before the pins it speaks of. */
     uint32_t seen = TN__TRYING;
     if (tn__cas_acq_rel(&removal->decision, &seen, TN__ABORTED)) {
         *mine = true;
@@ -47,8 +45,7 @@ bool tn__decision_meet(tn__removal *removal, bool *mine)
     return seen != TN__TAKEN;
 }
 
-void tn__decision_outcome(tn__removal *removal, bool granted)
-{
+void tn__decision_outcome(tn__removal *removal, bool granted) {
     tn__store_rel(&removal->decision, granted ? TN__GRANTED : TN__FAILED); /* [decision] */
 }
 
@@ -58,8 +55,7 @@ typedef struct verdict {
     bool in_use, acquiring;
 } verdict;
 
-static bool pins_one_of(tn__record *record, const tn__removal *removal)
-{
+static bool pins_one_of(tn__record *record, const tn__removal *removal) {
     if (removal->count == 0)
         return true; /* close: every record counts */
     tn__pin_view view = tn__pin_view_of(record);
@@ -72,13 +68,13 @@ static bool pins_one_of(tn__record *record, const tn__removal *removal)
     return false;
 }
 
-static tn__scan_step visit_verdict(void *context, tn__record *record, uint64_t word)
-{
+static tn__scan_step visit_verdict(void *context, tn__record *record, uint64_t word) {
     verdict *v = context;
     enum tn__record_state state = tn__word_state(word);
     if (state == TN__DONE || state == TN__DETACHED || !pins_one_of(record, v->removal))
         return TN__SCAN_ON;
-    tn__fence_acq(); /* [word] the pins read -> the word's second reading; a load alone cannot order them */
+    /* [word] the pins read -> the word's second reading; a load alone cannot order them */
+    tn__fence_acq();
     uint64_t again = tn__load_rlx(&record->pair.low);
     if (again != word) { /* it moved on: what it pins now may be something else; look again */
         v->acquiring = true;
@@ -92,29 +88,26 @@ static tn__scan_step visit_verdict(void *context, tn__record *record, uint64_t w
     return TN__SCAN_STOP;
 }
 
-static uint32_t decision(tn__removal *removal)
-{
+static uint32_t decision(tn__removal *removal) {
     return tn__load_acq(&removal->decision); /* [decision] */
 }
 
 /* An aborted plan waits for its reader, who is inside a section. */
-static bool granted(tn__removal *removal)
-{
+static bool granted(tn__removal *removal) {
     uint32_t d;
     while ((d = decision(removal)) == TN__ABORTED)
         sched_yield();
     return d == TN__GRANTED;
 }
 
-void tn__decision_withdraw(tn__removal *removal)
-{
+void tn__decision_withdraw(tn__removal *removal) {
     uint32_t seen = TN__TRYING;
     if (!tn__cas_acq_rel(&removal->decision, &seen, TN__WITHDRAWN)) /* [decision] */
-        (void)granted(removal); /* its reader still owes the outcome: the descriptor must outlive that store */
+        /* its reader still owes the outcome: the descriptor must outlive that store */
+        (void)granted(removal);
 }
 
-int tn__decision_settle(tn__life *life, tn__removal *removal)
-{
+int tn__decision_settle(tn__life *life, tn__removal *removal) {
     verdict v;
     do {
         v = (verdict){removal, false, false};
@@ -129,24 +122,25 @@ int tn__decision_settle(tn__life *life, tn__removal *removal)
     return granted(removal) || v.in_use ? 0 : -1;
 }
 
-/* ---- Removal of materializations ---------------------------------------------------------------------------- */
+/* ---- Removal of materializations
+ * ---------------------------------------------------------------------------- */
 
-static void set_states(tn__removal *removal, uintptr_t state)
-{
+static void set_states(tn__removal *removal, uintptr_t state) {
     for (size_t i = 0; i < removal->count; i++) {
-        /* [state] release. Pairs: acquire in acquire.c. Orders: the descriptor's fields -> the word that shows it; what a plan did ->
-         * LIVE or GONE. Without: a reader looks into a descriptor that is not written yet. */
+        /* [state] release. Pairs: acquire in acquire.c. Orders: the descriptor's fields -> the
+         * word that shows it; what a plan did -> LIVE or GONE. Without: a reader looks into a
+         * descriptor that is not written yet. */
         tn__store_rel(&removal->mats[i]->state, state);
     }
 }
 
-tn_status tn__in_use(const tn__life *life, const tn__mat *mat, const tn__protection *p, tn_handle handle)
-{
+tn_status tn__in_use(const tn__life *life, const tn__mat *mat, const tn__protection *p,
+                     tn_handle handle) {
     char name[TN_LOCATION_NAME_MAX];
-    tn_error *e = tn__error(TN_ERR_IN_USE, "value %llu at %s is protected: %llu uses, %llu holds, %llu pending",
-                            (unsigned long long)mat->index, tn__location_text(mat->at, name),
-                            (unsigned long long)p->uses, (unsigned long long)p->holds,
-                            (unsigned long long)p->pending);
+    tn_error *e = tn__error(
+        TN_ERR_IN_USE, "value %llu at %s is protected: %llu uses, %llu holds, %llu pending",
+        (unsigned long long)mat->index, tn__location_text(mat->at, name),
+        (unsigned long long)p->uses, (unsigned long long)p->holds, (unsigned long long)p->pending);
     e->manager = life->manager;
     e->handle = handle;
     e->at = mat->at;
@@ -156,9 +150,9 @@ tn_status tn__in_use(const tn__life *life, const tn__mat *mat, const tn__protect
     return TN_ERR_IN_USE;
 }
 
-/* The first protected materialization; `certain`: one of them was in use a moment ago, so at least one use is reported. */
-static tn_status report_in_use(tn__life *life, tn__mat *const *mats, size_t count, bool certain)
-{
+/* The first protected materialization; `certain`: one of them was in use a moment ago, so at
+ * least one use is reported. */
+static tn_status report_in_use(tn__life *life, tn__mat *const *mats, size_t count, bool certain) {
     for (size_t i = 0; i < count; i++) {
         tn__protection p;
         tn__life_protections(life, &mats[i], 1, &p);
@@ -172,8 +166,7 @@ static tn_status report_in_use(tn__life *life, tn__mat *const *mats, size_t coun
     return TN_OK;
 }
 
-static tn_status attempt(tn__life *life, tn__mat *const *mats, size_t count, tn__removal **out)
-{
+static tn_status attempt(tn__life *life, tn__mat *const *mats, size_t count, tn__removal **out) {
     tn__removal *removal = tn__removal_new(mats, count);
     if (!removal)
         return tn__no_memory();
@@ -197,8 +190,7 @@ static tn_status attempt(tn__life *life, tn__mat *const *mats, size_t count, tn_
     return settled == 0 ? report_in_use(life, mats, count, true) : TN_OK;
 }
 
-tn_status tn__removal_take(tn__life *life, tn__mat *const *mats, size_t count, tn__removal **out)
-{
+tn_status tn__removal_take(tn__life *life, tn__mat *const *mats, size_t count, tn__removal **out) {
     tn__assert_may_wait("removal");
     tn__life_help(life, mats, count);
     tn_status status = report_in_use(life, mats, count, false);
@@ -208,15 +200,13 @@ tn_status tn__removal_take(tn__life *life, tn__mat *const *mats, size_t count, t
     return status;
 }
 
-void tn__removal_commit(tn__life *life, tn__removal *removal)
-{
+void tn__removal_commit(tn__life *life, tn__removal *removal) {
     TN_ASSERT(decision(removal) == TN__TAKEN);
     set_states(removal, TN__MAT_GONE);
     tn__garbage_push(life, &removal->garbage);
 }
 
-void tn__removal_cancel(tn__life *life, tn__removal *removal)
-{
+void tn__removal_cancel(tn__life *life, tn__removal *removal) {
     set_states(removal, TN__MAT_LIVE);
     tn__garbage_push(life, &removal->garbage);
 }

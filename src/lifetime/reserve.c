@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reservations: bytes charged to a record. The admission word decides, so a reserve takes no lock, except the first one at a location, which
- * tracks it.
+ * Reservations: bytes charged to a record. The admission word decides, so a reserve takes no
+ * lock, except the first one at a location, which tracks it.
  */
 #include <string.h>
 
 #include "lifetime/lifetime_priv.h"
 
-static bool tracked(tn__life *life, tn_location at)
-{
+static bool tracked(tn__life *life, tn_location at) {
     tn__rcu_lock();
     bool is = tn__version_place(tn__store_current(life->store), at) != NULL;
     tn__rcu_unlock();
@@ -16,8 +15,7 @@ static bool tracked(tn__life *life, tn_location at)
 }
 
 /* M18(d): under the short writer lock, after the admission. */
-static tn_status track(tn__life *life, tn_location at)
-{
+static tn_status track(tn__life *life, tn_location at) {
     tn__build build;
     tn__lock(&life->store->lock);
     tn_status status = TN_OK;
@@ -41,8 +39,7 @@ static tn_status track(tn__life *life, tn_location at)
     return status;
 }
 
-static bool store_label(tn__record *record, const char *label)
-{
+static bool store_label(tn__record *record, const char *label) {
     _Atomic uint64_t *words = tn__load_rlx(&record->label);
     if (!words) {
         words = tn__zalloc(TN__LABEL_WORDS * sizeof *words);
@@ -60,8 +57,7 @@ static bool store_label(tn__record *record, const char *label)
     return true;
 }
 
-static tn__record *prepare(tn__slot *slot, tn_location at, const char *label)
-{
+static tn__record *prepare(tn__slot *slot, tn_location at, const char *label) {
     tn__record *record = tn__record_obtain(slot);
     if (!record)
         return NULL;
@@ -77,21 +73,24 @@ static tn__record *prepare(tn__slot *slot, tn_location at, const char *label)
 }
 
 /* The section. The bytes are in the ledger already. */
-static tn_status activate(tn__life *life, tn__slot *slot, tn__record *record, uint64_t generation, uint64_t bytes)
-{
+static tn_status activate(tn__life *life, tn__slot *slot, tn__record *record, uint64_t generation,
+                          uint64_t bytes) {
     tn__rcu_lock();
-    tn_status verdict = tn__life_verdict(life, tn__load_acq(life->word), false); /* [manager-word] */
+    /* [manager-word] */
+    tn_status verdict = tn__life_verdict(life, tn__load_acq(life->word), false);
     if (tn__unlikely(verdict != TN_OK)) {
         tn__rcu_unlock();
         return tn__life_refuse(verdict);
     }
     uint64_t count = tn__count_begin(slot);
     tn__store_rlx(&record->pair.high, bytes);
-    tn__store_rlx(&record->pair.low, tn__word(generation, TN__ACQUIRING)); /* [no-order] followed by the light fence */
-    tn__light_fence(); /* [fence] record shown -> manager word loaded */
+    /* [no-order] followed by the light fence */
+    tn__store_rlx(&record->pair.low, tn__word(generation, TN__ACQUIRING));
+    tn__light_fence();                         /* [fence] record shown -> manager word loaded */
     uintptr_t word = tn__load_acq(life->word); /* [manager-word] */
-    bool mine = false, ok = word == TN__MANAGER_OPEN || word == TN__MANAGER_GUARDED ||
-                            (word > TN__MANAGER_CLOSED && tn__decision_meet((tn__removal *)word, &mine));
+    bool mine = false,
+         ok = word == TN__MANAGER_OPEN || word == TN__MANAGER_GUARDED ||
+              (word > TN__MANAGER_CLOSED && tn__decision_meet((tn__removal *)word, &mine));
     tn__store_rel(&record->pair.low, tn__word(generation, ok ? TN__ACTIVE : TN__FREE)); /* [word] */
     if (mine)
         tn__decision_outcome((tn__removal *)word, ok);
@@ -100,8 +99,8 @@ static tn_status activate(tn__life *life, tn__slot *slot, tn__record *record, ui
     return ok ? TN_OK : tn__life_refuse(TN_ERR_CLOSED);
 }
 
-tn_status tn__life_reserve(tn__life *life, tn_location at, uint64_t bytes, const char *label, tn_reservation *out)
-{
+tn_status tn__life_reserve(tn__life *life, tn_location at, uint64_t bytes, const char *label,
+                           tn_reservation *out) {
     tn__thread *thread;
     tn_status status = tn__life_thread(life, &thread);
     if (status != TN_OK)
@@ -137,11 +136,12 @@ tn_status tn__life_reserve(tn__life *life, tn_location at, uint64_t bytes, const
     return TN_OK;
 }
 
-/* ---- adopt_reserved ------------------------------------------------------------------------------------------ */
+/* ---- adopt_reserved
+ * ------------------------------------------------------------------------------------------ */
 
-static tn_status too_small(const tn__life *life, tn_location at, uint64_t left, uint64_t bytes)
-{
-    tn_error *e = tn__error(TN_ERR_BUDGET, "the reservation has %llu bytes left", (unsigned long long)left);
+static tn_status too_small(const tn__life *life, tn_location at, uint64_t left, uint64_t bytes) {
+    tn_error *e =
+        tn__error(TN_ERR_BUDGET, "the reservation has %llu bytes left", (unsigned long long)left);
     e->manager = life->manager;
     e->reason = TN_REASON_RESERVATION_BUDGET;
     e->at = at;
@@ -150,8 +150,8 @@ static tn_status too_small(const tn__life *life, tn_location at, uint64_t left, 
     return TN_ERR_BUDGET;
 }
 
-tn_status tn__life_take_check(tn__life *life, const tn_reservation *reservation, tn_location at, uint64_t bytes)
-{
+tn_status tn__life_take_check(tn__life *life, const tn_reservation *reservation, tn_location at,
+                              uint64_t bytes) {
     tn__record *record = reservation->record;
     if (!record || tn__record_word(record) != tn__word(reservation->generation, TN__ACTIVE))
         return tn__fail(TN_ERR_LIFETIME_CLOSED, "the reservation has ended");
@@ -164,29 +164,30 @@ tn_status tn__life_take_check(tn__life *life, const tn_reservation *reservation,
     return left < bytes ? too_small(life, at, left, bytes) : TN_OK;
 }
 
-tn_status tn__life_take_begin(tn__life *life, const tn_reservation *reservation, tn_location at, uint64_t bytes)
-{
+tn_status tn__life_take_begin(tn__life *life, const tn_reservation *reservation, tn_location at,
+                              uint64_t bytes) {
     tn__thread *thread;
     tn_status status = tn__life_thread(life, &thread);
     tn__slot *slot = status == TN_OK ? tn__life_own_slot(life, thread) : NULL;
     tn__record *record = reservation->record;
     uint64_t active = tn__word(reservation->generation, TN__ACTIVE);
     while (status == TN_OK) {
-        status = tn__life_take_check(life, reservation, at, bytes); /* again: it may have been released, or adopted from */
+        /* again: it may have been released, or adopted from */
+        status = tn__life_take_check(life, reservation, at, bytes);
         if (status != TN_OK)
             break;
         uint64_t left = tn__load_rlx(&record->pair.high);
         uint64_t count = tn__count_begin(slot);
         /* [word] acq_rel: only an active reservation of this generation loses bytes. */
-        if (left >= bytes && tn__pair_cas_acq_rel(&record->pair, active, left, active, left - bytes))
+        if (left >= bytes &&
+            tn__pair_cas_acq_rel(&record->pair, active, left, active, left - bytes))
             return TN_OK;
         tn__count_end(slot, count, 0);
     }
     return status;
 }
 
-void tn__life_take_end(tn__life *life)
-{
+void tn__life_take_end(tn__life *life) {
     tn__slot *slot = tn__life_own_slot(life, tn__thread_self());
     tn__count_end(slot, tn__load_rlx(&slot->counter) - 1, 0);
 }

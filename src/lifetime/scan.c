@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Scans of all record blocks. Each record is read as word, pins, word: what was read counts only if the word is the same at both ends.
- * ACTIVE and RELEASING count as uses (or holds, by kind), PENDING as pending, nothing else counts.
+ * Scans of all record blocks. Each record is read as word, pins, word: what was read counts only
+ * if the word is the same at both ends. ACTIVE and RELEASING count as uses (or holds, by kind),
+ * PENDING as pending, nothing else counts.
  */
 #include <sched.h>
 #include <string.h>
 
 #include "lifetime/lifetime_priv.h"
 
-void tn__scan(tn__life *life, tn__scan_step (*visit)(void *context, tn__record *record, uint64_t word), void *context)
-{
+void tn__scan(tn__life *life,
+              tn__scan_step (*visit)(void *context, tn__record *record, uint64_t word),
+              void *context) {
     for (tn__slot *slot = tn__load_acq(&life->slots); slot; slot = slot->next) { /* [slots] */
-        for (tn__block *block = tn__load_acq(&slot->blocks); block; block = block->next) { /* [block] */
+        /* [block] */
+        for (tn__block *block = tn__load_acq(&slot->blocks); block; block = block->next) {
             uint32_t used = tn__load_acq(&block->used); /* [block] */
             for (uint32_t i = 0; i < used; i++) {
                 tn__record *record = &block->records[i];
@@ -25,7 +28,8 @@ void tn__scan(tn__life *life, tn__scan_step (*visit)(void *context, tn__record *
     }
 }
 
-/* ---- Protections of materializations ------------------------------------------------------------------------ */
+/* ---- Protections of materializations
+ * ------------------------------------------------------------------------ */
 
 typedef struct protection_scan {
     tn__mat *const *mats;
@@ -33,8 +37,7 @@ typedef struct protection_scan {
     tn__protection *out;
 } protection_scan;
 
-static void add_protection(tn__protection *p, uint64_t word, uint64_t what)
-{
+static void add_protection(tn__protection *p, uint64_t word, uint64_t what) {
     if (tn__word_state(word) == TN__PENDING)
         p->pending++;
     else if (tn__what_kind(what) == TN__KIND_HOLD)
@@ -43,16 +46,15 @@ static void add_protection(tn__protection *p, uint64_t word, uint64_t what)
         p->uses++;
 }
 
-static bool same_word(tn__record *record, uint64_t word)
-{
-    /* [word] acquire fence. Pairs: release stores of pins and words. Orders: the fields read -> the second reading of the word; an
-     * acquire load alone cannot order what came before it. Without: fields of the next life count for this one. */
+static bool same_word(tn__record *record, uint64_t word) {
+    /* [word] acquire fence. Pairs: release stores of pins and words. Orders: the fields read ->
+     * the second reading of the word; an acquire load alone cannot order what came before it.
+     * Without: fields of the next life count for this one. */
     tn__fence_acq();
     return tn__load_rlx(&record->pair.low) == word;
 }
 
-static tn__scan_step visit_protection(void *context, tn__record *record, uint64_t word)
-{
+static tn__scan_step visit_protection(void *context, tn__record *record, uint64_t word) {
     protection_scan *s = context;
     enum tn__record_state state = tn__word_state(word);
     if (state != TN__ACTIVE && state != TN__RELEASING && state != TN__PENDING)
@@ -69,8 +71,7 @@ static tn__scan_step visit_protection(void *context, tn__record *record, uint64_
     return TN__SCAN_ON;
 }
 
-void tn__life_protections(tn__life *life, tn__mat *const *mats, size_t count, tn__protection *out)
-{
+void tn__life_protections(tn__life *life, tn__mat *const *mats, size_t count, tn__protection *out) {
     for (size_t i = 0; i < count; i++)
         out[i] = (tn__protection){0, 0, 0};
     if (count == 0)
@@ -79,10 +80,11 @@ void tn__life_protections(tn__life *life, tn__mat *const *mats, size_t count, tn
     tn__scan(life, visit_protection, &s);
 }
 
-/* ---- Totals ------------------------------------------------------------------------------------------------------ */
+/* ---- Totals
+ * ------------------------------------------------------------------------------------------------------
+ * */
 
-static tn__scan_step visit_totals(void *context, tn__record *record, uint64_t word)
-{
+static tn__scan_step visit_totals(void *context, tn__record *record, uint64_t word) {
     tn__totals *t = context;
     enum tn__record_state state = tn__word_state(word);
     if (state != TN__ACTIVE && state != TN__RELEASING && state != TN__PENDING)
@@ -101,16 +103,16 @@ static tn__scan_step visit_totals(void *context, tn__record *record, uint64_t wo
     return TN__SCAN_ON;
 }
 
-void tn__life_totals(tn__life *life, tn__totals *out)
-{
+void tn__life_totals(tn__life *life, tn__totals *out) {
     *out = (tn__totals){0, 0, 0, 0};
     tn__scan(life, visit_totals, out);
 }
 
-/* ---- RELEASING ----------------------------------------------------------------------------------------------------- */
+/* ---- RELEASING
+ * -----------------------------------------------------------------------------------------------------
+ * */
 
-static tn__scan_step visit_releasing(void *context, tn__record *record, uint64_t word)
-{
+static tn__scan_step visit_releasing(void *context, tn__record *record, uint64_t word) {
     (void)context;
     if (tn__word_state(word) != TN__RELEASING)
         return TN__SCAN_ON;
@@ -119,13 +121,14 @@ static tn__scan_step visit_releasing(void *context, tn__record *record, uint64_t
     return TN__SCAN_ON;
 }
 
-void tn__scan_wait_releasing(tn__life *life)
-{
+void tn__scan_wait_releasing(tn__life *life) {
     tn__assert_may_wait("wait for releases");
     tn__scan(life, visit_releasing, NULL);
 }
 
-/* ---- Snapshots ------------------------------------------------------------------------------------------------------ */
+/* ---- Snapshots
+ * ------------------------------------------------------------------------------------------------------
+ * */
 
 #define WALK_PINS 16
 
@@ -135,8 +138,7 @@ typedef struct walk {
     bool ok;
 } walk;
 
-static unsigned seen_kind(uint64_t word, uint64_t what)
-{
+static unsigned seen_kind(uint64_t word, uint64_t what) {
     if (tn__word_state(word) == TN__PENDING)
         return TN__SEEN_PENDING;
     switch (tn__what_kind(what)) {
@@ -149,9 +151,9 @@ static unsigned seen_kind(uint64_t word, uint64_t what)
     }
 }
 
-/* The label in words, which a later life of the record may be rewriting: the copy counts only if the word stays. */
-static void copy_label(tn__record *record, char *label)
-{
+/* The label in words, which a later life of the record may be rewriting: the copy counts only if
+ * the word stays. */
+static void copy_label(tn__record *record, char *label) {
     _Atomic uint64_t *words = tn__load_acq(&record->label); /* [arrays] */
     for (size_t i = 0; i < TN__LABEL_WORDS; i++) {
         uint64_t word = words ? tn__load_rlx(&words[i]) : 0;
@@ -159,11 +161,12 @@ static void copy_label(tn__record *record, char *label)
     }
 }
 
-static bool show(walk *w, tn__record *record, uint64_t word, tn__pin_view view, tn__seen_pin *pins)
-{
+static bool show(walk *w, tn__record *record, uint64_t word, tn__pin_view view,
+                 tn__seen_pin *pins) {
     char label[TN__LABEL_WORDS * sizeof(uint64_t)];
     uint64_t what = tn__load_rlx(&record->what);
-    tn__seen seen = {.what = seen_kind(word, what), .at = tn__what_location(what), .pins = pins, .label = label};
+    tn__seen seen = {
+        .what = seen_kind(word, what), .at = tn__what_location(what), .pins = pins, .label = label};
     if (seen.what == TN__SEEN_RESERVATION) {
         seen.bytes = tn__load_rlx(&record->pair.high);
         seen.admitted = tn__load_rlx(&record->admitted);
@@ -172,13 +175,13 @@ static bool show(walk *w, tn__record *record, uint64_t word, tn__pin_view view, 
     } else {
         seen.pin_count = view.count;
         for (size_t i = 0; i < view.count; i++)
-            pins[i] = (tn__seen_pin){tn__load_rlx(&view.pins->pin[i].mat), tn__load_rlx(&view.pins->pin[i].index)};
+            pins[i] = (tn__seen_pin){tn__load_rlx(&view.pins->pin[i].mat),
+                                     tn__load_rlx(&view.pins->pin[i].index)};
     }
     return !same_word(record, word) || w->each(w->context, &seen);
 }
 
-static tn__scan_step visit_walk(void *context, tn__record *record, uint64_t word)
-{
+static tn__scan_step visit_walk(void *context, tn__record *record, uint64_t word) {
     walk *w = context;
     enum tn__record_state state = tn__word_state(word);
     if (state != TN__ACTIVE && state != TN__RELEASING && state != TN__PENDING)
@@ -193,8 +196,8 @@ static tn__scan_step visit_walk(void *context, tn__record *record, uint64_t word
     return w->ok ? TN__SCAN_ON : TN__SCAN_STOP;
 }
 
-bool tn__life_walk(tn__life *life, bool (*each)(void *context, const tn__seen *seen), void *context)
-{
+bool tn__life_walk(tn__life *life, bool (*each)(void *context, const tn__seen *seen),
+                   void *context) {
     walk w = {each, context, true};
     tn__scan(life, visit_walk, &w);
     return w.ok;

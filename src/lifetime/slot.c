@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Slots: one per (thread, manager). Never removed; the slot of a thread that has exited is taken over, with its records and its count, by
- * the next new thread. A process-wide list of live managers lets an exiting thread give back only slots that still exist.
+ * Slots: one per (thread, manager). Never removed; the slot of a thread that has exited is taken
+ * over, with its records and its count, by the next new thread. A process-wide list of live
+ * managers lets an exiting thread give back only slots that still exist.
  */
 #include <stdlib.h>
 
@@ -17,8 +18,7 @@ typedef struct slot_ref {
 static tn__mutex registry_lock = {PTHREAD_MUTEX_INITIALIZER, TN__RANK_REGISTRY};
 static tn__life *registry; /* under registry_lock */
 
-static bool registry_live(uint64_t manager)
-{
+static bool registry_live(uint64_t manager) {
     for (tn__life *life = registry; life; life = life->registry_next)
         if (life->manager == manager)
             return true;
@@ -26,15 +26,15 @@ static bool registry_live(uint64_t manager)
 }
 
 /* On the exiting thread. */
-static void give_back_slots(tn__thread *thread)
-{
+static void give_back_slots(tn__thread *thread) {
     tn__lock(&registry_lock);
     slot_ref *ref = thread->slots;
     while (ref) {
         slot_ref *next = ref->next;
         if (registry_live(ref->manager)) {
-            /* [slot-take] release. Pairs: acquire in take_over(). Orders: this thread's last use of the slot -> its next owner's first.
-             * Without: two threads work on one counter and one free list. */
+            /* [slot-take] release. Pairs: acquire in take_over(). Orders: this thread's last use
+             * of the slot -> its next owner's first. Without: two threads work on one counter and
+             * one free list. */
             tn__store_rel(&ref->slot->taken, 0);
         }
         free(ref);
@@ -45,8 +45,7 @@ static void give_back_slots(tn__thread *thread)
     tn__unlock(&registry_lock);
 }
 
-void tn__life_registry_add(tn__life *life)
-{
+void tn__life_registry_add(tn__life *life) {
     tn__store_rlx(&tn__thread_exit_slots, give_back_slots);
     tn__lock(&registry_lock);
     life->registry_next = registry;
@@ -54,8 +53,7 @@ void tn__life_registry_add(tn__life *life)
     tn__unlock(&registry_lock);
 }
 
-void tn__life_registry_remove(tn__life *life)
-{
+void tn__life_registry_remove(tn__life *life) {
     tn__lock(&registry_lock);
     tn__life **at = &registry;
     while (*at && *at != life)
@@ -65,9 +63,9 @@ void tn__life_registry_remove(tn__life *life)
     tn__unlock(&registry_lock);
 }
 
-/* Forget notes of managers that are gone, so that the list does not grow with every manager the process ever made. */
-static void prune(tn__thread *thread)
-{
+/* Forget notes of managers that are gone, so that the list does not grow with every manager the
+ * process ever made. */
+static void prune(tn__thread *thread) {
     tn__lock(&registry_lock);
     slot_ref **at = (slot_ref **)&thread->slots;
     while (*at) {
@@ -82,8 +80,7 @@ static void prune(tn__thread *thread)
     tn__unlock(&registry_lock);
 }
 
-static tn__slot *take_over(tn__life *life)
-{
+static tn__slot *take_over(tn__life *life) {
     for (tn__slot *slot = tn__load_rlx(&life->slots); slot; slot = slot->next) {
         uint32_t free_now = 0;
         if (tn__load_rlx(&slot->taken) == 0 &&
@@ -93,8 +90,7 @@ static tn__slot *take_over(tn__life *life)
     return NULL;
 }
 
-static tn__slot *slot_push(tn__life *life)
-{
+static tn__slot *slot_push(tn__life *life) {
     tn__slot *slot = tn__zalloc_line(sizeof *slot);
     if (!slot)
         return NULL;
@@ -105,8 +101,7 @@ static tn__slot *slot_push(tn__life *life)
     return slot;
 }
 
-static TN__COLD tn__slot *make(tn__life *life, tn__thread *thread)
-{
+static TN__COLD tn__slot *make(tn__life *life, tn__thread *thread) {
     prune(thread);
     slot_ref *ref = malloc(sizeof *ref);
     if (!ref)
@@ -125,8 +120,7 @@ static TN__COLD tn__slot *make(tn__life *life, tn__thread *thread)
     return slot;
 }
 
-static TN__COLD tn__slot *find(tn__life *life, tn__thread *thread)
-{
+static TN__COLD tn__slot *find(tn__life *life, tn__thread *thread) {
     tn__slot *slot = NULL;
     for (slot_ref *ref = thread->slots; ref && !slot; ref = ref->next)
         if (ref->manager == life->manager)
@@ -140,15 +134,13 @@ static TN__COLD tn__slot *find(tn__life *life, tn__thread *thread)
     return slot;
 }
 
-tn__slot *tn__life_own_slot(tn__life *life, tn__thread *thread)
-{
+tn__slot *tn__life_own_slot(tn__life *life, tn__thread *thread) {
     if (tn__likely(thread->cached_id == life->manager))
         return thread->cached_slot;
     return find(life, thread);
 }
 
-tn_status tn__life_thread(tn__life *life, tn__thread **out_thread)
-{
+tn_status tn__life_thread(tn__life *life, tn__thread **out_thread) {
     tn__thread *thread = tn__thread_self();
     if (!thread)
         return tn__no_memory();

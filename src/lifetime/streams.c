@@ -1,35 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The consumer streams of a lease: a list whose head carries the lease's generation, so that adding a stream to a lease that has been released and
- * reused meanwhile fails (128-bit CAS of {generation, first node}). Release closes the head; a failed release opens it again.
+ * The consumer streams of a lease: a list whose head carries the lease's generation, so that
+ * adding a stream to a lease that has been released and reused meanwhile fails (128-bit CAS of
+ * {generation, first node}). Release closes the head; a failed release opens it again.
  */
 #include "lifetime/lifetime_priv.h"
 
-static tn__stream_node *node_at(uint64_t address)
-{
-    return (tn__stream_node *)(uintptr_t)address;
-}
+static tn__stream_node *node_at(uint64_t address) { return (tn__stream_node *)(uintptr_t)address; }
 
-static void fill(tn__stream_node *node, tn_stream stream, const tn_stream_info *info)
-{
+static void fill(tn__stream_node *node, tn_stream stream, const tn_stream_info *info) {
     tn__store_rlx(&node->stream, stream);
     tn__store_rlx(&node->context, info->context);
     tn__store_rlx(&node->device, info->device);
 }
 
-static void head_set(tn__record *record, uint64_t generation, tn__stream_node *first)
-{
+static void head_set(tn__record *record, uint64_t generation, tn__stream_node *first) {
     uint64_t low = tn__load_rlx(&record->streams.low), high = tn__load_rlx(&record->streams.high);
-    /* [stream-head] acq_rel. Pairs: the other CASes of the head. Orders: the nodes' fields -> the head that shows them.
-     * Without: an event is recorded on a stream that was not written yet. */
-    while (!tn__pair_cas_acq_rel(&record->streams, low, high, generation, (uint64_t)(uintptr_t)first)) {
+    /* [stream-head] acq_rel. Pairs: the other CASes of the head. Orders: the nodes' fields -> the
+     * head that shows them. Without: an event is recorded on a stream that was not written yet.
+     * */
+    while (!tn__pair_cas_acq_rel(&record->streams, low, high, generation,
+                                 (uint64_t)(uintptr_t)first)) {
         low = tn__load_rlx(&record->streams.low);
         high = tn__load_rlx(&record->streams.high);
     }
 }
 
-void tn__streams_open(tn__record *record, uint64_t generation, tn_stream stream, const tn_stream_info *info)
-{
+void tn__streams_open(tn__record *record, uint64_t generation, tn_stream stream,
+                      const tn_stream_info *info) {
     if (!stream) {
         head_set(record, generation, NULL);
         return;
@@ -39,8 +37,7 @@ void tn__streams_open(tn__record *record, uint64_t generation, tn_stream stream,
     head_set(record, generation, &record->first);
 }
 
-tn__stream_node *tn__streams_close(tn__record *record)
-{
+tn__stream_node *tn__streams_close(tn__record *record) {
     uint64_t low, high;
     do {
         low = tn__load_rlx(&record->streams.low);
@@ -56,8 +53,7 @@ tn__stream_node *tn__streams_close(tn__record *record)
     return reversed;
 }
 
-void tn__streams_reopen(tn__record *record, uint64_t generation, tn__stream_node *nodes)
-{
+void tn__streams_reopen(tn__record *record, uint64_t generation, tn__stream_node *nodes) {
     tn__stream_node *reversed = NULL;
     while (nodes) {
         tn__stream_node *next = tn__load_rlx(&nodes->next);
@@ -68,13 +64,11 @@ void tn__streams_reopen(tn__record *record, uint64_t generation, tn__stream_node
     head_set(record, generation, reversed);
 }
 
-static void free_node(tn__garbage *garbage)
-{
+static void free_node(tn__garbage *garbage) {
     tn__free(garbage); /* the first member of its node */
 }
 
-void tn__streams_retire(tn__life *life, tn__record *record, tn__stream_node *nodes)
-{
+void tn__streams_retire(tn__life *life, tn__record *record, tn__stream_node *nodes) {
     while (nodes) {
         tn__stream_node *next = tn__load_rlx(&nodes->next);
         if (nodes != &record->first) {
@@ -85,27 +79,27 @@ void tn__streams_retire(tn__life *life, tn__record *record, tn__stream_node *nod
     }
 }
 
-static bool listed(tn__stream_node *node, tn_stream stream)
-{
+static bool listed(tn__stream_node *node, tn_stream stream) {
     for (; node; node = tn__load_rlx(&node->next))
         if (tn__load_rlx(&node->stream) == stream)
             return true;
     return false;
 }
 
-/* In a section: the nodes that we walk cannot be freed; what we read of them counts only if the head did not change. */
-static tn_status add(tn__record *record, uint64_t generation, tn__stream_node *node, bool *used)
-{
+/* In a section: the nodes that we walk cannot be freed; what we read of them counts only if the
+ * head did not change. */
+static tn_status add(tn__record *record, uint64_t generation, tn__stream_node *node, bool *used) {
     tn_stream stream = tn__load_rlx(&node->stream);
     for (;;) {
-        uint64_t low = tn__load_acq(&record->streams.low); /* [stream-head] */
+        uint64_t low = tn__load_acq(&record->streams.low);   /* [stream-head] */
         uint64_t high = tn__load_acq(&record->streams.high); /* [stream-head] */
         if (low != generation)
             return TN_ERR_LIFETIME_CLOSED;
         bool known = listed(node_at(high), stream);
         tn__store_rlx(&node->next, node_at(high));
         uint64_t want = known ? high : (uint64_t)(uintptr_t)node;
-        if (tn__pair_cas_acq_rel(&record->streams, low, high, generation, want)) { /* [stream-head] */
+        /* [stream-head] */
+        if (tn__pair_cas_acq_rel(&record->streams, low, high, generation, want)) {
             *used = !known;
             return TN_OK;
         }
@@ -113,8 +107,7 @@ static tn_status add(tn__record *record, uint64_t generation, tn__stream_node *n
 }
 
 /* What add_stream may know about the lease: in a section. */
-static tn_status look(tn__record *record, uint64_t generation, tn__life **life, tn_location *at)
-{
+static tn_status look(tn__record *record, uint64_t generation, tn__life **life, tn_location *at) {
     uint64_t word = tn__record_word(record);
     enum tn__record_state state = tn__word_state(word);
     if (tn__word_generation(word) != generation || (state != TN__ACTIVE && state != TN__DETACHED))
@@ -124,8 +117,8 @@ static tn_status look(tn__record *record, uint64_t generation, tn__life **life, 
     return TN_OK;
 }
 
-static tn_status add_checked(tn__life *life, tn__record *record, uint64_t generation, tn_stream stream, uint32_t device)
-{
+static tn_status add_checked(tn__life *life, tn__record *record, uint64_t generation,
+                             tn_stream stream, uint32_t device) {
     tn_stream_info info;
     tn_status status = tn__driver_check_stream(life->driver, stream, device, &info);
     if (status != TN_OK)
@@ -143,8 +136,7 @@ static tn_status add_checked(tn__life *life, tn__record *record, uint64_t genera
     return status == TN_OK ? TN_OK : tn__fail(status, "the lease has ended");
 }
 
-tn_status tn__lease_add_stream(const tn_lease *lease, tn_stream stream)
-{
+tn_status tn__lease_add_stream(const tn_lease *lease, tn_stream stream) {
     tn__record *record = lease->record;
     tn__thread *thread = tn__thread_self();
     if (!record)
@@ -164,8 +156,7 @@ tn_status tn__lease_add_stream(const tn_lease *lease, tn_stream stream)
     return add_checked(life, record, lease->generation, stream, at.index);
 }
 
-void tn__lease_test_clear_streams(const tn_lease *lease)
-{
+void tn__lease_test_clear_streams(const tn_lease *lease) {
     tn__record *record = lease->record;
     head_set(record, lease->generation, NULL);
 }

@@ -4,8 +4,7 @@
  */
 #include "manager/manager_internal.h"
 
-tn_status tn__handles_in(const tn_handle *handles, size_t count)
-{
+tn_status tn__handles_in(const tn_handle *handles, size_t count) {
     if (count == 0)
         return tn__fail(TN_ERR_VALUE, "no handles");
     if (count > UINT32_MAX)
@@ -17,8 +16,8 @@ tn_status tn__handles_in(const tn_handle *handles, size_t count)
 }
 
 /* Everything up to the handles' own checks, for leases and holds (M131, M151). */
-static tn_status begin(tn_manager *m, const tn_handle *handles, size_t count, tn_location *at, const void *out)
-{
+static tn_status begin(tn_manager *m, const tn_handle *handles, size_t count, tn_location *at,
+                       const void *out) {
     tn__thread *thread;
     tn_status status = tn__not_null(m, "the manager");
     if (status == TN_OK)
@@ -33,8 +32,8 @@ static tn_status begin(tn_manager *m, const tn_handle *handles, size_t count, tn
 }
 
 /* M130. A host location takes no stream; something that is none is TN_ERR_KIND first. */
-static tn_status check_stream(tn_manager *m, tn_location at, tn_stream stream, tn_stream_info *info)
-{
+static tn_status check_stream(tn_manager *m, tn_location at, tn_stream stream,
+                              tn_stream_info *info) {
     if (!stream)
         return TN_OK;
     bool cuda = at.kind == TN_LOCATION_CUDA;
@@ -44,9 +43,8 @@ static tn_status check_stream(tn_manager *m, tn_location at, tn_stream stream, t
     return tn__fail(TN_ERR_VALUE, "a host location takes no stream");
 }
 
-tn_status tn_manager_acquire(tn_manager *m, const tn_handle *handles, size_t count, tn_location at, tn_stream stream,
-                             tn_lease *out)
-{
+tn_status tn_manager_acquire(tn_manager *m, const tn_handle *handles, size_t count, tn_location at,
+                             tn_stream stream, tn_lease *out) {
     tn_stream_info info = {0, 0, 0};
     tn_status status = begin(m, handles, count, &at, out);
     if (status == TN_OK && at.kind == TN_LOCATION_CUDA && !stream)
@@ -60,8 +58,8 @@ tn_status tn_manager_acquire(tn_manager *m, const tn_handle *handles, size_t cou
     return tn__done(m, status);
 }
 
-tn_status tn_manager_hold(tn_manager *m, const tn_handle *handles, size_t count, tn_location at, tn_hold *out)
-{
+tn_status tn_manager_hold(tn_manager *m, const tn_handle *handles, size_t count, tn_location at,
+                          tn_hold *out) {
     tn_status status = begin(m, handles, count, &at, out);
     if (status == TN_OK)
         status = tn__life_reap_manual(m->life);
@@ -70,8 +68,8 @@ tn_status tn_manager_hold(tn_manager *m, const tn_handle *handles, size_t count,
     return tn__done(m, status);
 }
 
-tn_status tn_manager_reserve(tn_manager *m, tn_location at, uint64_t bytes, const char *label, tn_reservation *out)
-{
+tn_status tn_manager_reserve(tn_manager *m, tn_location at, uint64_t bytes, const char *label,
+                             tn_reservation *out) {
     tn__thread *thread;
     tn_status status = tn__not_null(m, "the manager");
     if (status == TN_OK)
@@ -89,10 +87,11 @@ tn_status tn_manager_reserve(tn_manager *m, tn_location at, uint64_t bytes, cons
     return tn__done(m, status);
 }
 
-/* ---- Leases ---------------------------------------------------------------------------------------------------- */
+/* ---- Leases
+ * ----------------------------------------------------------------------------------------------------
+ * */
 
-tn_status tn_lease_lookup(const tn_lease *lease, tn_handle handle, const void **out)
-{
+tn_status tn_lease_lookup(const tn_lease *lease, tn_handle handle, const void **out) {
     tn_status status = tn__not_null(lease, "the lease");
     if (status == TN_OK)
         status = tn__not_null(out, "the output");
@@ -101,8 +100,7 @@ tn_status tn_lease_lookup(const tn_lease *lease, tn_handle handle, const void **
     return status == TN_OK ? tn__lease_lookup(lease, handle, out) : status;
 }
 
-tn_status tn_lease_contains(const tn_lease *lease, tn_handle handle, bool *out)
-{
+tn_status tn_lease_contains(const tn_lease *lease, tn_handle handle, bool *out) {
     tn_status status = tn__not_null(lease, "the lease");
     if (status == TN_OK)
         status = tn__not_null(out, "the output");
@@ -111,9 +109,8 @@ tn_status tn_lease_contains(const tn_lease *lease, tn_handle handle, bool *out)
     return status == TN_OK ? tn__lease_contains(lease, handle, out) : status;
 }
 
-static tn_status read_handles(const void *lifetime, void *record, uint64_t generation, tn_handle *out,
-                              size_t *inout_count)
-{
+static tn_status read_handles(const void *lifetime, void *record, uint64_t generation,
+                              tn_handle *out, size_t *inout_count) {
     tn_status status = tn__not_null(lifetime, "the lifetime");
     if (status == TN_OK)
         status = tn__not_null(inout_count, "the count");
@@ -122,79 +119,71 @@ static tn_status read_handles(const void *lifetime, void *record, uint64_t gener
     return status == TN_OK ? tn__record_handles(record, generation, out, inout_count) : status;
 }
 
-static tn_status read_location(const void *lifetime, void *record, uint64_t generation, tn_location *out)
-{
+static tn_status read_location(const void *lifetime, void *record, uint64_t generation,
+                               tn_location *out) {
     tn_status status = tn__not_null(lifetime, "the lifetime");
     if (status == TN_OK)
         status = tn__not_null(out, "the output");
     return status == TN_OK ? tn__record_location(record, generation, out) : status;
 }
 
-tn_status tn_lease_handles(const tn_lease *lease, tn_handle *out, size_t *inout_count)
-{
-    return read_handles(lease, lease ? lease->record : NULL, lease ? lease->generation : 0, out, inout_count);
+tn_status tn_lease_handles(const tn_lease *lease, tn_handle *out, size_t *inout_count) {
+    return read_handles(lease, lease ? lease->record : NULL, lease ? lease->generation : 0, out,
+                        inout_count);
 }
 
-tn_status tn_lease_location(const tn_lease *lease, tn_location *out)
-{
+tn_status tn_lease_location(const tn_lease *lease, tn_location *out) {
     return read_location(lease, lease ? lease->record : NULL, lease ? lease->generation : 0, out);
 }
 
-bool tn_lease_active(const tn_lease *lease)
-{
+bool tn_lease_active(const tn_lease *lease) {
     return lease && tn__record_active(lease->record, lease->generation);
 }
 
-tn_status tn_lease_add_stream(const tn_lease *lease, tn_stream stream)
-{
+tn_status tn_lease_add_stream(const tn_lease *lease, tn_stream stream) {
     tn_status status = tn__not_null(lease, "the lease");
     return status == TN_OK ? tn__lease_add_stream(lease, stream) : status;
 }
 
-tn_status tn_lease_release(const tn_lease *lease, uint32_t flags)
-{
+tn_status tn_lease_release(const tn_lease *lease, uint32_t flags) {
     tn_status status = tn__not_null(lease, "the lease");
     if (status == TN_OK && (flags & ~(uint32_t)TN_RELEASE_WAIT))
         status = tn__fail(TN_ERR_VALUE, "unknown flags %#x", (unsigned)flags);
     return status == TN_OK ? tn__lease_release(lease, (flags & TN_RELEASE_WAIT) != 0) : status;
 }
 
-/* ---- Holds and reservations -------------------------------------------------------------------------------------- */
+/* ---- Holds and reservations
+ * -------------------------------------------------------------------------------------- */
 
-tn_status tn_hold_release(const tn_hold *hold)
-{
+tn_status tn_hold_release(const tn_hold *hold) {
     tn_status status = tn__not_null(hold, "the hold");
     return status == TN_OK ? tn__record_release(hold->record, hold->generation) : status;
 }
 
-tn_status tn_hold_handles(const tn_hold *hold, tn_handle *out, size_t *inout_count)
-{
-    return read_handles(hold, hold ? hold->record : NULL, hold ? hold->generation : 0, out, inout_count);
+tn_status tn_hold_handles(const tn_hold *hold, tn_handle *out, size_t *inout_count) {
+    return read_handles(hold, hold ? hold->record : NULL, hold ? hold->generation : 0, out,
+                        inout_count);
 }
 
-tn_status tn_hold_location(const tn_hold *hold, tn_location *out)
-{
+tn_status tn_hold_location(const tn_hold *hold, tn_location *out) {
     return read_location(hold, hold ? hold->record : NULL, hold ? hold->generation : 0, out);
 }
 
-bool tn_hold_active(const tn_hold *hold)
-{
+bool tn_hold_active(const tn_hold *hold) {
     return hold && tn__record_active(hold->record, hold->generation);
 }
 
-tn_status tn_reservation_release(const tn_reservation *reservation)
-{
+tn_status tn_reservation_release(const tn_reservation *reservation) {
     tn_status status = tn__not_null(reservation, "the reservation");
-    return status == TN_OK ? tn__record_release(reservation->record, reservation->generation) : status;
+    return status == TN_OK ? tn__record_release(reservation->record, reservation->generation)
+                           : status;
 }
 
-bool tn_reservation_active(const tn_reservation *reservation)
-{
+bool tn_reservation_active(const tn_reservation *reservation) {
     return reservation && tn__record_active(reservation->record, reservation->generation);
 }
 
-tn_status tn_reservation_read(const tn_reservation *reservation, tn_reservation_info *out)
-{
+tn_status tn_reservation_read(const tn_reservation *reservation, tn_reservation_info *out) {
     tn_status status = tn__not_null(reservation, "the reservation");
     if (status == TN_OK)
         status = tn__struct_check_out(out, sizeof(size_t), "tn_reservation_info");

@@ -4,8 +4,7 @@
  */
 #include "manager/manager_internal.h"
 
-tn_status tn_manager_state_version(tn_manager *m, uint64_t *out)
-{
+tn_status tn_manager_state_version(tn_manager *m, uint64_t *out) {
     tn__thread *thread;
     tn_status status = tn__not_null(m, "the manager");
     if (status == TN_OK)
@@ -19,8 +18,7 @@ tn_status tn_manager_state_version(tn_manager *m, uint64_t *out)
     return tn__done(m, status);
 }
 
-static tn_status check_array(tn_manager *m, const void *out, const size_t *inout_count)
-{
+static tn_status check_array(tn_manager *m, const void *out, const size_t *inout_count) {
     tn_status status = tn__not_null(m, "the manager");
     if (status == TN_OK)
         status = tn__not_null(inout_count, "the count");
@@ -30,8 +28,7 @@ static tn_status check_array(tn_manager *m, const void *out, const size_t *inout
 }
 
 /* Under the writer lock: a location whose tracking has begun is seen, not its absence (M21). */
-tn_status tn_manager_locations(tn_manager *m, tn_location *out, size_t *inout_count)
-{
+tn_status tn_manager_locations(tn_manager *m, tn_location *out, size_t *inout_count) {
     tn_status status = check_array(m, out, inout_count);
     if (status == TN_OK)
         status = tn__manager_enter_guard_only(m);
@@ -48,8 +45,7 @@ tn_status tn_manager_locations(tn_manager *m, tn_location *out, size_t *inout_co
     return TN_OK;
 }
 
-tn_status tn_manager_trace(tn_manager *m, tn_report *out, size_t *inout_count)
-{
+tn_status tn_manager_trace(tn_manager *m, tn_report *out, size_t *inout_count) {
     tn_status status = check_array(m, out, inout_count);
     if (status == TN_OK && *inout_count > 0)
         status = tn__struct_check_out(out, sizeof(size_t), "the first tn_report");
@@ -60,8 +56,7 @@ tn_status tn_manager_trace(tn_manager *m, tn_report *out, size_t *inout_count)
     return tn__done(m, status);
 }
 
-tn_status tn_manager_clear_trace(tn_manager *m)
-{
+tn_status tn_manager_clear_trace(tn_manager *m) {
     tn_status status = tn__not_null(m, "the manager");
     if (status == TN_OK)
         status = tn__manager_enter_guard_only(m);
@@ -70,8 +65,7 @@ tn_status tn_manager_clear_trace(tn_manager *m)
     return tn__done(m, status);
 }
 
-tn_status tn_manager_step(tn_manager *m, uint64_t *out)
-{
+tn_status tn_manager_step(tn_manager *m, uint64_t *out) {
     tn__thread *thread;
     uint64_t done = 0;
     tn_status status = tn__not_null(m, "the manager");
@@ -93,8 +87,7 @@ tn_status tn_manager_step(tn_manager *m, uint64_t *out)
     return tn__done(m, status);
 }
 
-tn_status tn_snapshot_take(tn_manager *m, tn_snapshot **out)
-{
+tn_status tn_snapshot_take(tn_manager *m, tn_snapshot **out) {
     tn__thread *thread;
     tn_status status = tn__not_null(m, "the manager");
     if (status == TN_OK)

@@ -4,16 +4,14 @@
  */
 #include "manager/manager_internal.h"
 
-tn_status tn__handle_in(tn_handle handle)
-{
+tn_status tn__handle_in(tn_handle handle) {
     if (handle.manager == 0 || handle.index == 0 || !tn__type_valid(handle.type))
         return tn__fail(TN_ERR_KIND, "this is no handle");
     return TN_OK;
 }
 
 static tn_status adopt(tn_manager *m, tn_payload payload, tn_location at, uint32_t replica_mode,
-                       const tn_reservation *reservation, tn_handle *out)
-{
+                       const tn_reservation *reservation, tn_handle *out) {
     tn__thread *thread;
     tn_status status = tn__not_null(m, "the manager");
     if (status == TN_OK)
@@ -24,24 +22,24 @@ static tn_status adopt(tn_manager *m, tn_payload payload, tn_location at, uint32
         status = tn__manager_enter(m, false, &thread);
     if (status != TN_OK)
         return tn__done(m, status);
-    return tn__done(m, tn__trans_adopt(m->trans, thread, payload, at, replica_mode, reservation, out));
+    return tn__done(m,
+                    tn__trans_adopt(m->trans, thread, payload, at, replica_mode, reservation, out));
 }
 
-tn_status tn_manager_adopt(tn_manager *m, tn_payload payload, tn_location at, uint32_t replica_mode, tn_handle *out)
-{
+tn_status tn_manager_adopt(tn_manager *m, tn_payload payload, tn_location at, uint32_t replica_mode,
+                           tn_handle *out) {
     return adopt(m, payload, at, replica_mode, NULL, out);
 }
 
-tn_status tn_manager_adopt_reserved(tn_manager *m, tn_payload payload, tn_location at, uint32_t replica_mode,
-                                    const tn_reservation *reservation, tn_handle *out)
-{
+tn_status tn_manager_adopt_reserved(tn_manager *m, tn_payload payload, tn_location at,
+                                    uint32_t replica_mode, const tn_reservation *reservation,
+                                    tn_handle *out) {
     tn_status status = tn__not_null(reservation, "the reservation");
     return status == TN_OK ? adopt(m, payload, at, replica_mode, reservation, out) : status;
 }
 
-tn_status tn_manager_register_source(tn_manager *m, const tn_value_spec *spec, const tn_source *source, tn_location at,
-                                     tn_handle *out)
-{
+tn_status tn_manager_register_source(tn_manager *m, const tn_value_spec *spec,
+                                     const tn_source *source, tn_location at, tn_handle *out) {
     tn__thread *thread;
     tn_value_spec s;
     tn_status status = tn__not_null(m, "the manager");
@@ -62,18 +60,19 @@ tn_status tn_manager_register_source(tn_manager *m, const tn_value_spec *spec, c
     return tn__done(m, tn__trans_register(m->trans, thread, &s, source, at, out));
 }
 
-/* ---- Actions ------------------------------------------------------------------------------------------------ */
+/* ---- Actions
+ * ------------------------------------------------------------------------------------------------
+ * */
 
-/* M16, the half that needs no state: a kind out of range is no location. An index is checked later (M83). */
-static tn_status location_form(tn_location at)
-{
+/* M16, the half that needs no state: a kind out of range is no location. An index is checked
+ * later (M83). */
+static tn_status location_form(tn_location at) {
     if (at.kind < TN_LOCATION_PAGEABLE || at.kind > TN_LOCATION_CUDA)
         return tn__fail(TN_ERR_KIND, "kind %u is no location", (unsigned)at.kind);
     return TN_OK;
 }
 
-static tn_status action_form(const tn_action *action)
-{
+static tn_status action_form(const tn_action *action) {
     tn_status status = tn__handle_in(action->handle);
     if (status == TN_OK && action->kind != TN_ACTION_DISCARD)
         status = location_form(action->at);
@@ -82,8 +81,7 @@ static tn_status action_form(const tn_action *action)
     return status;
 }
 
-static tn_status act(tn_manager *m, const tn_action *action, tn_stream stream, tn_report *out)
-{
+static tn_status act(tn_manager *m, const tn_action *action, tn_stream stream, tn_report *out) {
     tn__thread *thread;
     tn_status status = tn__not_null(m, "the manager");
     if (status == TN_OK)
@@ -92,35 +90,33 @@ static tn_status act(tn_manager *m, const tn_action *action, tn_stream stream, t
         status = tn__struct_check_out(out, sizeof(size_t), "tn_report");
     if (status == TN_OK)
         status = tn__manager_enter(m, false, &thread);
-    return tn__done(m, status == TN_OK ? tn__trans_action(m->trans, thread, action, stream, out) : status);
+    return tn__done(m, status == TN_OK ? tn__trans_action(m->trans, thread, action, stream, out)
+                                       : status);
 }
 
-tn_status tn_manager_ensure(tn_manager *m, tn_handle handle, tn_location at, tn_stream stream, tn_report *out)
-{
+tn_status tn_manager_ensure(tn_manager *m, tn_handle handle, tn_location at, tn_stream stream,
+                            tn_report *out) {
     tn_action action = {.kind = TN_ACTION_ENSURE, .handle = handle, .at = at};
     return act(m, &action, stream, out);
 }
 
-tn_status tn_manager_copy(tn_manager *m, tn_handle handle, tn_location to, tn_stream stream, tn_report *out)
-{
+tn_status tn_manager_copy(tn_manager *m, tn_handle handle, tn_location to, tn_stream stream,
+                          tn_report *out) {
     return tn_manager_ensure(m, handle, to, stream, out);
 }
 
-tn_status tn_manager_move(tn_manager *m, tn_handle handle, tn_location to, tn_location from, tn_stream stream,
-                          tn_report *out)
-{
+tn_status tn_manager_move(tn_manager *m, tn_handle handle, tn_location to, tn_location from,
+                          tn_stream stream, tn_report *out) {
     tn_action action = {.kind = TN_ACTION_MOVE, .handle = handle, .at = to, .from = from};
     return act(m, &action, stream, out);
 }
 
-tn_status tn_manager_drop(tn_manager *m, tn_handle handle, tn_location at, tn_report *out)
-{
+tn_status tn_manager_drop(tn_manager *m, tn_handle handle, tn_location at, tn_report *out) {
     tn_action action = {.kind = TN_ACTION_DROP, .handle = handle, .at = at};
     return act(m, &action, NULL, out);
 }
 
-tn_status tn_manager_discard(tn_manager *m, tn_handle handle, tn_report *out)
-{
+tn_status tn_manager_discard(tn_manager *m, tn_handle handle, tn_report *out) {
     tn_action action = {.kind = TN_ACTION_DISCARD, .handle = handle};
     return act(m, &action, NULL, out);
 }

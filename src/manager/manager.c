@@ -10,15 +10,15 @@
 /* Ids are never used twice in a process (M1). Relaxed: only uniqueness matters. */
 static _Atomic uint64_t ids;
 
-tn_status tn__not_null(const void *pointer, const char *what)
-{
+tn_status tn__not_null(const void *pointer, const char *what) {
     return pointer ? TN_OK : tn__fail(TN_ERR_KIND, "%s is NULL", what);
 }
 
-/* ---- Creation ------------------------------------------------------------------------------------------------ */
+/* ---- Creation
+ * ------------------------------------------------------------------------------------------------
+ * */
 
-static tn_status check_budget(const tn_config *config, size_t i)
-{
+static tn_status check_budget(const tn_config *config, size_t i) {
     const tn_budget *b = &config->budgets[i];
     tn_location at;
     tn_status status = tn__driver_check_location(config->driver, b->at, &at);
@@ -32,8 +32,7 @@ static tn_status check_budget(const tn_config *config, size_t i)
     return TN_OK;
 }
 
-static tn_status check_config(const tn_config *config)
-{
+static tn_status check_config(const tn_config *config) {
     if (config->mode > TN_MODE_CONCURRENT)
         return tn__fail(TN_ERR_KIND, "mode %u is out of range", (unsigned)config->mode);
     if (config->reaper > TN_REAPER_MANUAL)
@@ -48,8 +47,7 @@ static tn_status check_config(const tn_config *config)
     return TN_OK;
 }
 
-static uint64_t trace_capacity(const tn_config *config)
-{
+static uint64_t trace_capacity(const tn_config *config) {
     switch (config->trace_capacity) {
     case 0:
         return DEFAULT_TRACE;
@@ -62,10 +60,10 @@ static uint64_t trace_capacity(const tn_config *config)
     }
 }
 
-static tn_status create_parts(tn_manager *m, const tn_config *config)
-{
-    tn_status status = tn__store_create(m->id, config->budgets, config->budget_count,
-                                        config->keep_discarded ? config->keep_discarded : DEFAULT_KEEP, &m->store);
+static tn_status create_parts(tn_manager *m, const tn_config *config) {
+    tn_status status =
+        tn__store_create(m->id, config->budgets, config->budget_count,
+                         config->keep_discarded ? config->keep_discarded : DEFAULT_KEEP, &m->store);
     if (status != TN_OK)
         return status;
     tn__trans_config trans = {.manager = m->id,
@@ -88,8 +86,7 @@ static tn_status create_parts(tn_manager *m, const tn_config *config)
     return tn__trans_create(&trans, &m->trans);
 }
 
-static void destroy_parts(tn_manager *m)
-{
+static void destroy_parts(tn_manager *m) {
     tn__trans_destroy(m->trans);
     if (m->life)
         tn__life_destroy(m->life);
@@ -98,8 +95,7 @@ static void destroy_parts(tn_manager *m)
     tn__free(m);
 }
 
-tn_status tn_manager_create(const tn_config *config, tn_manager **out)
-{
+tn_status tn_manager_create(const tn_config *config, tn_manager **out) {
     tn_config c = TN_CONFIG_INIT;
     tn_status status = tn__not_null(out, "the output");
     if (status == TN_OK && config)
@@ -125,10 +121,11 @@ tn_status tn_manager_create(const tn_config *config, tn_manager **out)
     return TN_OK;
 }
 
-/* ---- Entry ------------------------------------------------------------------------------------------------------ */
+/* ---- Entry
+ * ------------------------------------------------------------------------------------------------------
+ * */
 
-tn_status tn__manager_enter(tn_manager *m, bool closed_ok, tn__thread **out_thread)
-{
+tn_status tn__manager_enter(tn_manager *m, bool closed_ok, tn__thread **out_thread) {
     tn__thread *thread = tn__thread_self();
     if (!thread)
         return tn__no_memory();
@@ -136,8 +133,7 @@ tn_status tn__manager_enter(tn_manager *m, bool closed_ok, tn__thread **out_thre
     return status == TN_OK ? tn__life_thread(m->life, out_thread) : status;
 }
 
-tn_status tn__manager_enter_guard_only(tn_manager *m)
-{
+tn_status tn__manager_enter_guard_only(tn_manager *m) {
     tn__thread *thread = tn__thread_self();
     if (!thread)
         return tn__no_memory();
@@ -145,10 +141,11 @@ tn_status tn__manager_enter_guard_only(tn_manager *m)
     return tn__life_enter_guard_only(m->life, thread);
 }
 
-/* ---- Close and destroy ---------------------------------------------------------------------------------------------- */
+/* ---- Close and destroy
+ * ----------------------------------------------------------------------------------------------
+ * */
 
-tn_status tn_manager_close(tn_manager *m, uint32_t flags)
-{
+tn_status tn_manager_close(tn_manager *m, uint32_t flags) {
     tn__thread *thread;
     tn_status status = tn__not_null(m, "the manager");
     if (status == TN_OK && (flags & ~(uint32_t)(TN_CLOSE_NO_WAIT | TN_CLOSE_FORCE)))
@@ -157,20 +154,20 @@ tn_status tn_manager_close(tn_manager *m, uint32_t flags)
         status = tn__manager_enter(m, true, &thread);
     if (status != TN_OK)
         return tn__done(m, status);
-    return tn__done(m, tn__trans_close(m->trans, thread, !(flags & TN_CLOSE_NO_WAIT), (flags & TN_CLOSE_FORCE) != 0));
+    return tn__done(m, tn__trans_close(m->trans, thread, !(flags & TN_CLOSE_NO_WAIT),
+                                       (flags & TN_CLOSE_FORCE) != 0));
 }
 
-/* D15: each open lifetime gives a warning; streams of open leases are synchronised; then everything is cleared. */
-static tn_status close_for_destroy(tn_manager *m, tn__thread *thread)
-{
+/* D15: each open lifetime gives a warning; streams of open leases are synchronised; then
+ * everything is cleared. */
+static tn_status close_for_destroy(tn_manager *m, tn__thread *thread) {
     if (tn__life_closed(m->life))
         return TN_OK;
     tn__life_abandon(m->life);
     return tn__trans_close_for_destroy(m->trans, thread);
 }
 
-tn_status tn_manager_destroy(tn_manager *m)
-{
+tn_status tn_manager_destroy(tn_manager *m) {
     tn__thread *thread;
     if (!m)
         return TN_OK;
@@ -185,7 +182,4 @@ tn_status tn_manager_destroy(tn_manager *m)
     return TN_OK;
 }
 
-uint64_t tn_manager_id(const tn_manager *m)
-{
-    return m ? m->id : 0;
-}
+uint64_t tn_manager_id(const tn_manager *m) { return m ? m->id : 0; }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * manager: life cycle and the public entry points. Each checks its arguments, then makes one call down. Nothing below knows tn_manager.
+ * manager: life cycle and the public entry points. Each checks its arguments, then makes one call
+ * down. Nothing below knows tn_manager.
  */
 #ifndef TENURE_MANAGER_INTERNAL_H
 #define TENURE_MANAGER_INTERNAL_H
@@ -18,14 +19,14 @@ struct tn_manager {
     tn__trans *trans;
 };
 
-/* The thread, and the entry checks of M198 (`closed_ok`: as tn__life_enter()). The thread has a slot afterwards. */
+/* The thread, and the entry checks of M198 (`closed_ok`: as tn__life_enter()). The thread has a
+ * slot afterwards. */
 TN_NODISCARD tn_status tn__manager_enter(tn_manager *m, bool closed_ok, tn__thread **out_thread);
 /* Guard only (M21, M235). */
 TN_NODISCARD tn_status tn__manager_enter_guard_only(tn_manager *m);
 
 /* The end of an entry point: an error names the manager that was called. */
-static inline tn_status tn__done(const tn_manager *m, tn_status status)
-{
+static inline tn_status tn__done(const tn_manager *m, tn_status status) {
     if (tn__unlikely(status != TN_OK) && m)
         tn__error_current()->manager = m->id;
     return status;

@@ -1,30 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The pass over the records. Pins of materializations outside the pinned version are left out (S1): a pin is looked up by its value
- * and location in the version and compared, never followed.
+ * The pass over the records. Pins of materializations outside the pinned version are left out
+ * (S1): a pin is looked up by its value and location in the version and compared, never followed.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "snapshot/snapshot_priv.h"
 
-void tn__pass_fini(tn__pass *pass)
-{
+void tn__pass_fini(tn__pass *pass) {
     tn__free(pass->mats);
     tn__free(pass->reserved);
     pass->mats = NULL;
     pass->reserved = NULL;
 }
 
-static const tn__mat *in_version(const tn__pass *pass, const tn__seen_pin *pin, tn_location at)
-{
+static const tn__mat *in_version(const tn__pass *pass, const tn__seen_pin *pin, tn_location at) {
     const tn__value *value = tn__version_value(pass->version, pin->index);
     const tn__mat *mat = value ? tn__value_mat(value, at) : NULL;
     return mat == pin->mat ? mat : NULL;
 }
 
-static void add_pins(tn__pass *pass, const tn__seen *seen)
-{
+static void add_pins(tn__pass *pass, const tn__seen *seen) {
     for (size_t i = 0; i < seen->pin_count; i++) {
         const tn__mat *mat = in_version(pass, &seen->pins[i], seen->at);
         if (!mat)
@@ -41,19 +38,18 @@ static void add_pins(tn__pass *pass, const tn__seen *seen)
     }
 }
 
-static void add_reservation(tn__pass *pass, const tn__seen *seen)
-{
+static void add_reservation(tn__pass *pass, const tn__seen *seen) {
     if (pass->reserved_count == pass->reserved_room) {
         pass->full = true;
         return;
     }
     tn__reserved *r = &pass->reserved[pass->reserved_count++];
-    *r = (tn__reserved){.at = seen->at, .bytes = seen->bytes, .admitted = seen->admitted, .tie = seen->tie};
+    *r = (tn__reserved){
+        .at = seen->at, .bytes = seen->bytes, .admitted = seen->admitted, .tie = seen->tie};
     memcpy(r->label, seen->label, sizeof r->label);
 }
 
-static bool each(void *context, const tn__seen *seen)
-{
+static bool each(void *context, const tn__seen *seen) {
     tn__pass *pass = context;
     pass->totals.active_leases += seen->what == TN__SEEN_LEASE;
     pass->totals.pending_leases += seen->what == TN__SEEN_PENDING;
@@ -66,8 +62,7 @@ static bool each(void *context, const tn__seen *seen)
     return !pass->full;
 }
 
-static bool grow(tn__pass *pass)
-{
+static bool grow(tn__pass *pass) {
     if (pass->mat_count == pass->mat_room) {
         size_t room = pass->mat_room ? pass->mat_room * 2 : 32;
         tn__free(pass->mats);
@@ -89,22 +84,20 @@ static bool grow(tn__pass *pass)
     return true;
 }
 
-static int by_mat(const void *a, const void *b)
-{
-    uintptr_t x = (uintptr_t)((const tn__mat_count *)a)->mat, y = (uintptr_t)((const tn__mat_count *)b)->mat;
+static int by_mat(const void *a, const void *b) {
+    uintptr_t x = (uintptr_t)((const tn__mat_count *)a)->mat,
+              y = (uintptr_t)((const tn__mat_count *)b)->mat;
     return (x > y) - (x < y);
 }
 
-static int by_admission(const void *a, const void *b)
-{
+static int by_admission(const void *a, const void *b) {
     const tn__reserved *x = a, *y = b;
     if (x->admitted != y->admitted)
         return x->admitted < y->admitted ? -1 : 1;
     return (x->tie > y->tie) - (x->tie < y->tie);
 }
 
-static void merge(tn__pass *pass)
-{
+static void merge(tn__pass *pass) {
     if (pass->mat_count == 0)
         return;
     qsort(pass->mats, pass->mat_count, sizeof *pass->mats, by_mat);
@@ -122,8 +115,7 @@ static void merge(tn__pass *pass)
     pass->mat_count = kept + 1;
 }
 
-tn_status tn__pass_run(tn__life *life, tn__pass *pass)
-{
+tn_status tn__pass_run(tn__life *life, tn__pass *pass) {
     bool whole;
     do {
         if (pass->full && !grow(pass))
@@ -143,8 +135,7 @@ tn_status tn__pass_run(tn__life *life, tn__pass *pass)
     return TN_OK;
 }
 
-tn__protection tn__pass_protection(const tn__pass *pass, const tn__mat *mat)
-{
+tn__protection tn__pass_protection(const tn__pass *pass, const tn__mat *mat) {
     tn__mat_count key = {.mat = mat}, *found = NULL;
     if (pass->mat_count)
         found = bsearch(&key, pass->mats, pass->mat_count, sizeof key, by_mat);

@@ -6,14 +6,12 @@
 
 #include "snapshot/snapshot_priv.h"
 
-static tn_status check(const tn_snapshot *s)
-{
+static tn_status check(const tn_snapshot *s) {
     return s ? TN_OK : tn__fail(TN_ERR_KIND, "the snapshot is NULL");
 }
 
 /* The array protocol: room in, real total out, `size` of element 0 is the stride. */
-static tn_status check_array(const tn_snapshot *s, const void *out, const size_t *inout_count)
-{
+static tn_status check_array(const tn_snapshot *s, const void *out, const size_t *inout_count) {
     tn_status status = check(s);
     if (status == TN_OK && !inout_count)
         status = tn__fail(TN_ERR_KIND, "the count is NULL");
@@ -22,8 +20,7 @@ static tn_status check_array(const tn_snapshot *s, const void *out, const size_t
     return status;
 }
 
-static void put(void *out, size_t i, const void *info, size_t bytes)
-{
+static void put(void *out, size_t i, const void *info, size_t bytes) {
     size_t stride;
     memcpy(&stride, out, sizeof stride);
     void *to = (char *)out + i * stride;
@@ -31,8 +28,7 @@ static void put(void *out, size_t i, const void *info, size_t bytes)
     tn__struct_out(to, info, bytes);
 }
 
-tn_status tn_snapshot_read(const tn_snapshot *s, tn_snapshot_info *out)
-{
+tn_status tn_snapshot_read(const tn_snapshot *s, tn_snapshot_info *out) {
     tn_status status = check(s);
     if (status == TN_OK)
         status = tn__struct_check_out(out, sizeof(size_t), "tn_snapshot_info");
@@ -54,8 +50,7 @@ tn_status tn_snapshot_read(const tn_snapshot *s, tn_snapshot_info *out)
     return TN_OK;
 }
 
-static void describe(const tn_snapshot *s, const tn__value *value, tn_value_info *out)
-{
+static void describe(const tn_snapshot *s, const tn__value *value, tn_value_info *out) {
     tn_value_info info = {.size = sizeof info,
                           .handle = {s->store->manager, value->index, value->type},
                           .materialization_count = value->mat_count,
@@ -67,12 +62,13 @@ static void describe(const tn_snapshot *s, const tn__value *value, tn_value_info
                                 .logical_bytes = value->logical_bytes,
                                 .storage_bytes = value->charge_bytes,
                                 .replica_mode = value->replicable ? TN_REPLICABLE : TN_EXCLUSIVE,
-                                .recoverability = value->reconstructible ? TN_RECONSTRUCTIBLE : TN_MUST_PRESERVE};
+                                .recoverability =
+                                    value->reconstructible ? TN_RECONSTRUCTIBLE : TN_MUST_PRESERVE};
     tn__struct_out(out, &info, sizeof info);
 }
 
-tn_status tn_snapshot_next(const tn_snapshot *s, uint64_t *inout_cursor, tn_value_info *out, bool *out_more)
-{
+tn_status tn_snapshot_next(const tn_snapshot *s, uint64_t *inout_cursor, tn_value_info *out,
+                           bool *out_more) {
     tn_status status = check(s);
     if (status == TN_OK && (!inout_cursor || !out_more))
         status = tn__fail(TN_ERR_KIND, "an argument is NULL");
@@ -90,8 +86,7 @@ tn_status tn_snapshot_next(const tn_snapshot *s, uint64_t *inout_cursor, tn_valu
 }
 
 /* Discarded values that are still visible are found too. */
-static tn_status find(const tn_snapshot *s, tn_handle handle, const tn__value **out)
-{
+static tn_status find(const tn_snapshot *s, tn_handle handle, const tn__value **out) {
     if (!handle.type || handle.manager == 0 || handle.index == 0)
         return tn__fail(TN_ERR_KIND, "this is no handle");
     const tn__value *value = tn__version_value(s->pass.version, handle.index);
@@ -102,8 +97,7 @@ static tn_status find(const tn_snapshot *s, tn_handle handle, const tn__value **
     return tn__version_resolve(s->pass.version, s->store->manager, handle, out);
 }
 
-tn_status tn_snapshot_value(const tn_snapshot *s, tn_handle handle, tn_value_info *out)
-{
+tn_status tn_snapshot_value(const tn_snapshot *s, tn_handle handle, tn_value_info *out) {
     const tn__value *value = NULL;
     tn_status status = check(s);
     if (status == TN_OK)
@@ -115,9 +109,8 @@ tn_status tn_snapshot_value(const tn_snapshot *s, tn_handle handle, tn_value_inf
     return status;
 }
 
-tn_status tn_snapshot_materializations(const tn_snapshot *s, tn_handle handle, tn_materialization_info *out,
-                                       size_t *inout_count)
-{
+tn_status tn_snapshot_materializations(const tn_snapshot *s, tn_handle handle,
+                                       tn_materialization_info *out, size_t *inout_count) {
     const tn__value *value = NULL;
     tn_status status = check_array(s, out, inout_count);
     if (status == TN_OK)
@@ -141,8 +134,7 @@ tn_status tn_snapshot_materializations(const tn_snapshot *s, tn_handle handle, t
     return TN_OK;
 }
 
-static tn_location_info location_info(const tn_snapshot *s, uint32_t k)
-{
+static tn_location_info location_info(const tn_snapshot *s, uint32_t k) {
     const tn__place *place = &s->pass.version->table->places[k];
     const tn__place_count *c = &s->places[k];
     uint64_t budget = tn__store_ledger(s->store, place->at)->budget;
@@ -167,8 +159,7 @@ static tn_location_info location_info(const tn_snapshot *s, uint32_t k)
     return info;
 }
 
-tn_status tn_snapshot_locations(const tn_snapshot *s, tn_location_info *out, size_t *inout_count)
-{
+tn_status tn_snapshot_locations(const tn_snapshot *s, tn_location_info *out, size_t *inout_count) {
     tn_status status = check_array(s, out, inout_count);
     if (status != TN_OK)
         return status;
@@ -181,8 +172,8 @@ tn_status tn_snapshot_locations(const tn_snapshot *s, tn_location_info *out, siz
     return TN_OK;
 }
 
-tn_status tn_snapshot_reservations(const tn_snapshot *s, tn_reservation_info *out, size_t *inout_count)
-{
+tn_status tn_snapshot_reservations(const tn_snapshot *s, tn_reservation_info *out,
+                                   size_t *inout_count) {
     tn_status status = check_array(s, out, inout_count);
     if (status != TN_OK)
         return status;

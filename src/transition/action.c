@@ -4,10 +4,10 @@
  */
 #include "transition/transition_priv.h"
 
-/* ---- Look: handle, locations, stream, decision table, protections ------------------------------------------- */
+/* ---- Look: handle, locations, stream, decision table, protections
+ * ------------------------------------------- */
 
-static tn_status check_locations(tn__run *run)
-{
+static tn_status check_locations(tn__run *run) {
     tn_action *a = &run->action;
     tn_status status = TN_OK;
     if (a->kind != TN_ACTION_DISCARD)
@@ -18,21 +18,21 @@ static tn_status check_locations(tn__run *run)
 }
 
 /* M217. */
-static tn_status check_stream(tn__run *run)
-{
+static tn_status check_stream(tn__run *run) {
     if (!run->stream)
         return TN_OK;
     tn_stream_info info;
     bool cuda = run->action.at.kind == TN_LOCATION_CUDA;
-    tn_status status = tn__driver_check_stream(run->t->driver, run->stream, cuda ? run->action.at.index : 0, &info);
+    tn_status status = tn__driver_check_stream(run->t->driver, run->stream,
+                                               cuda ? run->action.at.index : 0, &info);
     if (status == TN_ERR_KIND || cuda)
         return status;
     return tn__fail(TN_ERR_VALUE, "a host destination takes no transfer stream");
 }
 
-/* Protections first (M100, M108, M111), then the last copy. The definite check comes with the removal. */
-static tn_status check_removals(tn__run *run)
-{
+/* Protections first (M100, M108, M111), then the last copy. The definite check comes with the
+ * removal. */
+static tn_status check_removals(tn__run *run) {
     tn__mat *const *mats;
     size_t count;
     tn__run_removals(run, &mats, &count);
@@ -54,22 +54,22 @@ static tn_status check_removals(tn__run *run)
     return TN_ERR_OWNERSHIP;
 }
 
-static void unpin(tn__run *run)
-{
+static void unpin(tn__run *run) {
     if (run->pinned)
         tn__store_unpin(run->t->store, run->pinned);
     run->pinned = NULL;
 }
 
-/* The version stays pinned until the plan is admitted, so that "the same record" can be told by its address. */
-static tn_status look(void *context)
-{
+/* The version stays pinned until the plan is admitted, so that "the same record" can be told by
+ * its address. */
+static tn_status look(void *context) {
     tn__run *run = context;
     const tn_version *old = run->pinned;
     run->pinned = tn__store_pin(run->t->store);
     if (old)
         tn__store_unpin(run->t->store, old);
-    tn_status status = tn__version_resolve(run->pinned, run->t->manager, run->action.handle, &run->value);
+    tn_status status =
+        tn__version_resolve(run->pinned, run->t->manager, run->action.handle, &run->value);
     if (status == TN_OK)
         status = check_locations(run);
     if (status == TN_OK)
@@ -83,18 +83,18 @@ static tn_status look(void *context)
     return status;
 }
 
-/* ---- Admit ---------------------------------------------------------------------------------------------------- */
+/* ---- Admit
+ * ----------------------------------------------------------------------------------------------------
+ * */
 
-static void need(tn__run *run, int i, tn_location at, bool optional)
-{
+static void need(tn__run *run, int i, tn_location at, bool optional) {
     run->ticket.needs[i] = (tn__need){.ledger = tn__store_ledger(run->t->store, at),
                                       .at = at,
                                       .bytes = run->value->charge_bytes,
                                       .optional = optional};
 }
 
-static enum tn__judgement judge(void *context, tn_status *status)
-{
+static enum tn__judgement judge(void *context, tn_status *status) {
     tn__run *run = context;
     (void)status;
     tn__rcu_lock();
@@ -105,14 +105,14 @@ static enum tn__judgement judge(void *context, tn_status *status)
         return TN__JUDGE_RECHECK;
     run->ticket.needs[0] = run->ticket.needs[1] = (tn__need){.ledger = NULL};
     if (run->choice.step == TN__STEP_COPY || run->choice.step == TN__STEP_LOAD)
-        need(run, 0, run->choice.destination, run->choice.step == TN__STEP_LOAD && !tn__in_place(run));
+        need(run, 0, run->choice.destination,
+             run->choice.step == TN__STEP_LOAD && !tn__in_place(run));
     if (run->choice.step == TN__STEP_LOAD && !tn__in_place(run))
         need(run, 1, run->choice.source, false);
     return TN__JUDGE_GO;
 }
 
-static tn_status admit(tn__run *run)
-{
+static tn_status admit(tn__run *run) {
     tn__judge by = {judge, look, run};
     run->ticket.index = run->action.handle.index;
     run->ticket.joins = run->action.kind == TN_ACTION_ENSURE;
@@ -130,8 +130,7 @@ static tn_status admit(tn__run *run)
     return TN_OK;
 }
 
-static tn_status take(tn__run *run)
-{
+static tn_status take(tn__run *run) {
     tn__mat *const *mats;
     size_t count;
     tn__run_removals(run, &mats, &count);
@@ -143,8 +142,7 @@ static tn_status take(tn__run *run)
     return status;
 }
 
-static tn_status run_all(tn__run *run)
-{
+static tn_status run_all(tn__run *run) {
     tn_status status = look(run);
     if (status == TN_OK)
         status = admit(run);
@@ -161,8 +159,8 @@ static tn_status run_all(tn__run *run)
     return tn__run_commit(run, status);
 }
 
-tn_status tn__trans_action(tn__trans *t, tn__thread *thread, const tn_action *action, tn_stream stream, tn_report *out)
-{
+tn_status tn__trans_action(tn__trans *t, tn__thread *thread, const tn_action *action,
+                           tn_stream stream, tn_report *out) {
     tn_status status = tn__life_enter(t->life, thread, false);
     if (status == TN_OK)
         status = tn__life_reap_manual(t->life);

@@ -18,9 +18,9 @@ typedef struct adoption {
     tn_handle handle;
 } adoption;
 
-/* A location that is given is checked before the payload is measured; otherwise it is inferred (M56, M57). */
-static tn_status locate(adoption *a)
-{
+/* A location that is given is checked before the payload is measured; otherwise it is inferred
+ * (M56, M57). */
+static tn_status locate(adoption *a) {
     tn_status status = TN_OK;
     bool given = a->at.kind != TN_LOCATION_NONE;
     if (given)
@@ -36,17 +36,18 @@ static tn_status locate(adoption *a)
 }
 
 /* M56 up to admission. */
-static tn_status check(adoption *a)
-{
+static tn_status check(adoption *a) {
     tn_status status = locate(a);
     if (status == TN_OK)
         status = tn__check_agreement(&a->measured, a->at);
     if (status == TN_OK && a->replica_mode > TN_REPLICABLE)
-        status = tn__fail(TN_ERR_KIND, "replica mode %u is out of range", (unsigned)a->replica_mode);
+        status =
+            tn__fail(TN_ERR_KIND, "replica mode %u is out of range", (unsigned)a->replica_mode);
     if (status != TN_OK)
         return status;
-    uint64_t charge = a->measured.logical_bytes > a->measured.storage_bytes ? a->measured.logical_bytes
-                                                                            : a->measured.storage_bytes;
+    uint64_t charge = a->measured.logical_bytes > a->measured.storage_bytes
+                          ? a->measured.logical_bytes
+                          : a->measured.storage_bytes;
     a->spec = (tn_value_spec){.size = sizeof a->spec, /* M37 */
                               .type = a->payload.type,
                               .logical_bytes = a->measured.logical_bytes,
@@ -56,18 +57,17 @@ static tn_status check(adoption *a)
     return tn__mat_create(a->payload, a->at, &a->measured, charge, &a->mat);
 }
 
-static enum tn__judgement judge(void *context, tn_status *status)
-{
+static enum tn__judgement judge(void *context, tn_status *status) {
     adoption *a = context;
     (void)status;
-    a->ticket.needs[0] = (tn__need){.ledger = a->reservation ? NULL : tn__store_ledger(a->t->store, a->at),
-                                    .at = a->at,
-                                    .bytes = a->spec.storage_bytes};
+    a->ticket.needs[0] =
+        (tn__need){.ledger = a->reservation ? NULL : tn__store_ledger(a->t->store, a->at),
+                   .at = a->at,
+                   .bytes = a->spec.storage_bytes};
     return TN__JUDGE_GO;
 }
 
-static tn_status build(adoption *a, tn__build *b)
-{
+static tn_status build(adoption *a, tn__build *b) {
     uint64_t index = 0;
     tn_status status = tn__build_track(b, a->at);
     if (status == TN_OK)
@@ -78,9 +78,9 @@ static tn_status build(adoption *a, tn__build *b)
     return status;
 }
 
-/* Under the lock: what can fail, then what cannot. Admission was reported before an alias is (M56). */
-static tn_status install(adoption *a)
-{
+/* Under the lock: what can fail, then what cannot. Admission was reported before an alias is
+ * (M56). */
+static tn_status install(adoption *a) {
     tn__store *store = a->t->store;
     tn__build b;
     tn_status status = tn__build_begin(store, &b);
@@ -111,8 +111,7 @@ static tn_status install(adoption *a)
     return TN_OK;
 }
 
-static tn_status adopt(adoption *a)
-{
+static tn_status adopt(adoption *a) {
     tn_status status = check(a);
     if (status != TN_OK)
         return status;
@@ -128,9 +127,9 @@ static tn_status adopt(adoption *a)
     return status;
 }
 
-tn_status tn__trans_adopt(tn__trans *t, tn__thread *thread, tn_payload payload, tn_location at, uint32_t replica_mode,
-                          const tn_reservation *reservation, tn_handle *out)
-{
+tn_status tn__trans_adopt(tn__trans *t, tn__thread *thread, tn_payload payload, tn_location at,
+                          uint32_t replica_mode, const tn_reservation *reservation,
+                          tn_handle *out) {
     tn_status status = tn__life_enter(t->life, thread, false);
     if (status == TN_OK)
         status = tn__life_reap_manual(t->life);
@@ -154,11 +153,12 @@ tn_status tn__trans_adopt(tn__trans *t, tn__thread *thread, tn_payload payload, 
     return status;
 }
 
-/* ---- Sources --------------------------------------------------------------------------------------------- */
+/* ---- Sources
+ * ---------------------------------------------------------------------------------------------
+ * */
 
-static tn_status register_locked(tn__trans *t, const tn_value_spec *spec, tn__source *source, tn_location at,
-                                 tn_handle *out)
-{
+static tn_status register_locked(tn__trans *t, const tn_value_spec *spec, tn__source *source,
+                                 tn_location at, tn_handle *out) {
     tn__build b;
     uint64_t index = 0;
     tn_status status = tn__build_begin(t->store, &b);
@@ -177,9 +177,8 @@ static tn_status register_locked(tn__trans *t, const tn_value_spec *spec, tn__so
     return TN_OK;
 }
 
-static tn_status admit_source(tn__trans *t, tn__thread *thread, const tn_value_spec *spec, tn__source *source,
-                              tn_location at, tn_handle *out)
-{
+static tn_status admit_source(tn__trans *t, tn__thread *thread, const tn_value_spec *spec,
+                              tn__source *source, tn_location at, tn_handle *out) {
     tn__ticket ticket = {.index = 0};
     tn__judge by = {NULL, NULL, NULL};
     tn_status status = tn__flow_admit(t, thread, &ticket, &by);
@@ -191,9 +190,8 @@ static tn_status admit_source(tn__trans *t, tn__thread *thread, const tn_value_s
     return status;
 }
 
-static tn_status register_source(tn__trans *t, tn__thread *thread, const tn_value_spec *spec, const tn_source *source,
-                                 tn_location at, tn_handle *out)
-{
+static tn_status register_source(tn__trans *t, tn__thread *thread, const tn_value_spec *spec,
+                                 const tn_source *source, tn_location at, tn_handle *out) {
     tn__source *made;
     tn_status status = tn__driver_check_location(t->driver, at, &at);
     if (status == TN_OK && spec->recoverability != TN_RECONSTRUCTIBLE)
@@ -210,9 +208,8 @@ static tn_status register_source(tn__trans *t, tn__thread *thread, const tn_valu
     return status;
 }
 
-tn_status tn__trans_register(tn__trans *t, tn__thread *thread, const tn_value_spec *spec, const tn_source *source,
-                             tn_location at, tn_handle *out)
-{
+tn_status tn__trans_register(tn__trans *t, tn__thread *thread, const tn_value_spec *spec,
+                             const tn_source *source, tn_location at, tn_handle *out) {
     tn_status status = tn__life_enter(t->life, thread, false);
     if (status == TN_OK)
         status = tn__life_reap_manual(t->life);

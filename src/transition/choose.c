@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The decision table of the actions (M90, M93, M98, M99, M107, M111): pure, on one record of one version.
+ * The decision table of the actions (M90, M93, M98, M99, M107, M111): pure, on one record of one
+ * version.
  */
 #include "transition/transition_priv.h"
 
-static TN__COLD tn_status refuse(uint64_t manager, const tn__value *value, tn_location at, tn_status status,
-                                 enum tn_reason reason, const char *text)
-{
+static TN__COLD tn_status refuse(uint64_t manager, const tn__value *value, tn_location at,
+                                 tn_status status, enum tn_reason reason, const char *text) {
     char name[TN_LOCATION_NAME_MAX];
     tn_error *e = tn__error(status, "value %llu at %s: %s", (unsigned long long)value->index,
                             tn__location_text(at, name), text);
@@ -18,13 +18,11 @@ static TN__COLD tn_status refuse(uint64_t manager, const tn__value *value, tn_lo
 }
 
 /* M23: pageable host, pinned host, then CUDA by index. */
-static bool preferred(tn_location a, tn_location b)
-{
+static bool preferred(tn_location a, tn_location b) {
     return a.kind != b.kind ? a.kind < b.kind : a.index < b.index;
 }
 
-static tn__mat *preferred_replica(const tn__value *value, tn_location except)
-{
+static tn__mat *preferred_replica(const tn__value *value, tn_location except) {
     tn__mat *best = NULL;
     for (uint32_t i = 0; i < value->mat_count; i++) {
         tn__mat *mat = value->mats[i];
@@ -34,17 +32,18 @@ static tn__mat *preferred_replica(const tn__value *value, tn_location except)
     return best;
 }
 
-static tn_status choose_load(uint64_t manager, const tn__value *value, tn_location at, tn__choice *out)
-{
+static tn_status choose_load(uint64_t manager, const tn__value *value, tn_location at,
+                             tn__choice *out) {
     if (!value->source)
-        return refuse(manager, value, at, TN_ERR_UNAVAILABLE, TN_REASON_NO_SOURCE, "no materialization and no source");
+        return refuse(manager, value, at, TN_ERR_UNAVAILABLE, TN_REASON_NO_SOURCE,
+                      "no materialization and no source");
     out->step = TN__STEP_LOAD;
     out->source = value->source_at;
     return TN_OK;
 }
 
-static tn_status choose_ensure(uint64_t manager, const tn__value *value, const tn_action *action, tn__choice *out)
-{
+static tn_status choose_ensure(uint64_t manager, const tn__value *value, const tn_action *action,
+                               tn__choice *out) {
     out->destination = action->at;
     if (tn__value_mat(value, action->at)) {
         out->reason = TN_REASON_ALREADY_RESIDENT;
@@ -61,8 +60,8 @@ static tn_status choose_ensure(uint64_t manager, const tn__value *value, const t
     return TN_OK;
 }
 
-static tn_status choose_move(uint64_t manager, const tn__value *value, const tn_action *action, tn__choice *out)
-{
+static tn_status choose_move(uint64_t manager, const tn__value *value, const tn_action *action,
+                             tn__choice *out) {
     tn__mat *there = tn__value_mat(value, action->at);
     bool explicit_source = action->from.kind != TN_LOCATION_NONE;
     tn__mat *selected;
@@ -70,8 +69,8 @@ static tn_status choose_move(uint64_t manager, const tn__value *value, const tn_
     if (explicit_source) {
         selected = tn__value_mat(value, action->from);
         if (!selected)
-            return refuse(manager, value, action->from, TN_ERR_UNAVAILABLE, TN_REASON_SOURCE_NOT_RESIDENT,
-                          "the explicit source is not resident");
+            return refuse(manager, value, action->from, TN_ERR_UNAVAILABLE,
+                          TN_REASON_SOURCE_NOT_RESIDENT, "the explicit source is not resident");
         out->source = action->from;
     } else {
         selected = preferred_replica(value, action->at);
@@ -90,8 +89,7 @@ static tn_status choose_move(uint64_t manager, const tn__value *value, const tn_
     return TN_OK;
 }
 
-static void choose_drop(const tn__value *value, const tn_action *action, tn__choice *out)
-{
+static void choose_drop(const tn__value *value, const tn_action *action, tn__choice *out) {
     out->source = action->at;
     out->remove = tn__value_mat(value, action->at);
     if (!out->remove) {
@@ -102,8 +100,8 @@ static void choose_drop(const tn__value *value, const tn_action *action, tn__cho
     out->last_copy = value->mat_count == 1 && !value->source;
 }
 
-tn_status tn__choose(uint64_t manager, const tn__value *value, const tn_action *action, tn__choice *out)
-{
+tn_status tn__choose(uint64_t manager, const tn__value *value, const tn_action *action,
+                     tn__choice *out) {
     *out = (tn__choice){.step = TN__STEP_NO_OP};
     switch (action->kind) {
     case TN_ACTION_ENSURE:

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Close (M236..M241): wait for pending leases without excluding anybody (D4), keep new plans out, close the lifetimes, then release
- * everything that the last version had.
+ * Close (M236..M241): wait for pending leases without excluding anybody (D4), keep new plans out,
+ * close the lifetimes, then release everything that the last version had.
  */
 #include "transition/transition_priv.h"
 
 /* Forced: every tracked device (M241). */
-static tn_status synchronize_devices(void *context)
-{
+static tn_status synchronize_devices(void *context) {
     tn__trans *t = context;
     const tn_version *v = tn__store_pin(t->store);
     tn_status status = TN_OK;
@@ -18,9 +17,9 @@ static tn_status synchronize_devices(void *context)
     return status;
 }
 
-/* The same where no error may come out: what cannot be synchronised may still be read, so its storage is kept (M148). */
-static tn_status synchronize_or_keep(void *context)
-{
+/* The same where no error may come out: what cannot be synchronised may still be read, so its
+ * storage is kept (M148). */
+static tn_status synchronize_or_keep(void *context) {
     tn__trans *t = context;
     tn_status status = synchronize_devices(t);
     if (status != TN_OK) {
@@ -32,10 +31,10 @@ static tn_status synchronize_or_keep(void *context)
 }
 
 /* What the last version had: nobody can use it any longer. */
-static void release_values(tn__trans *t, const tn_version *v)
-{
+static void release_values(tn__trans *t, const tn_version *v) {
     bool keep = tn__life_keeps_storage(t->life);
-    for (const tn__value *value = tn__version_next(v, 0); value; value = tn__version_next(v, value->index + 1)) {
+    for (const tn__value *value = tn__version_next(v, 0); value;
+         value = tn__version_next(v, value->index + 1)) {
         for (uint32_t i = 0; i < value->mat_count; i++) {
             tn__mat *mat = value->mats[i];
             tn__ledger_uncharge(tn__store_ledger(t->store, mat->at), mat->charged_bytes);
@@ -47,9 +46,9 @@ static void release_values(tn__trans *t, const tn_version *v)
     }
 }
 
-/* Publish a version without values. If there is no memory for it, the old one stays: nobody can ask for it. */
-static void publish_empty(tn__trans *t)
-{
+/* Publish a version without values. If there is no memory for it, the old one stays: nobody can
+ * ask for it. */
+static void publish_empty(tn__trans *t) {
     tn__build b;
     tn_error kept = *tn__error_current();
     if (tn__build_begin(t->store, &b) != TN_OK) {
@@ -66,15 +65,14 @@ static void publish_empty(tn__trans *t)
 
 enum how { PLAIN, FORCED, DESTROYED };
 
-static tn_status shut(tn__trans *t, enum how how)
-{
+static tn_status shut(tn__trans *t, enum how how) {
     if (how == PLAIN)
         return tn__life_close(t->life);
-    return tn__life_close_force(t->life, how == FORCED ? synchronize_devices : synchronize_or_keep, t);
+    return tn__life_close_force(t->life, how == FORCED ? synchronize_devices : synchronize_or_keep,
+                                t);
 }
 
-static tn_status close(tn__trans *t, tn__thread *thread, enum how how)
-{
+static tn_status close(tn__trans *t, tn__thread *thread, enum how how) {
     tn__ticket ticket = {.exclusive = true};
     tn__judge by = {NULL, NULL, NULL};
     tn_status status = tn__flow_admit(t, thread, &ticket, &by);
@@ -98,8 +96,7 @@ static tn_status close(tn__trans *t, tn__thread *thread, enum how how)
     return status;
 }
 
-tn_status tn__trans_close(tn__trans *t, tn__thread *thread, bool wait, bool force)
-{
+tn_status tn__trans_close(tn__trans *t, tn__thread *thread, bool wait, bool force) {
     tn_status status = tn__life_enter(t->life, thread, true);
     if (status != TN_OK || tn__life_closed(t->life))
         return status;
@@ -112,8 +109,7 @@ tn_status tn__trans_close(tn__trans *t, tn__thread *thread, bool wait, bool forc
     return status;
 }
 
-tn_status tn__trans_close_for_destroy(tn__trans *t, tn__thread *thread)
-{
+tn_status tn__trans_close_for_destroy(tn__trans *t, tn__thread *thread) {
     tn__frame frame;
     tn__frame_push(thread, &frame, t->manager, false);
     if (tn__life_wait_pending(t->life) != TN_OK)

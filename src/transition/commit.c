@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Commit: under the short writer lock, everything that can fail first, then what cannot: settle, GONE, publish, lower the ledger, trace.
- * What was removed is freed after unlocking.
+ * Commit: under the short writer lock, everything that can fail first, then what cannot: settle,
+ * GONE, publish, lower the ledger, trace. What was removed is freed after unlocking.
  */
 #include "transition/transition_priv.h"
 
-/* Payloads of removed materializations: copied before the version without them is published, as their objects may be freed after. */
+/* Payloads of removed materializations: copied before the version without them is published, as
+ * their objects may be freed after. */
 typedef struct removed {
     size_t count;
     tn_payload payloads[TN__LEDGER_COUNT];
 } removed;
 
-void tn__run_removals(const tn__run *run, tn__mat *const **mats, size_t *count)
-{
+void tn__run_removals(const tn__run *run, tn__mat *const **mats, size_t *count) {
     *mats = NULL;
     *count = 0;
     if (run->action.kind == TN_ACTION_DISCARD) {
@@ -24,16 +24,14 @@ void tn__run_removals(const tn__run *run, tn__mat *const **mats, size_t *count)
     }
 }
 
-static tn_status own_made(tn__run *run)
-{
+static tn_status own_made(tn__run *run) {
     if (!run->mat || tn__in_place(run))
         return TN_OK; /* in place: owned since the load */
-    return tn__owners_claim(run->t->store, run->mat->storages, run->mat->storage_count, run->action.handle,
-                            run->mat->at);
+    return tn__owners_claim(run->t->store, run->mat->storages, run->mat->storage_count,
+                            run->action.handle, run->mat->at);
 }
 
-static tn_status build(tn__run *run, tn__build *b)
-{
+static tn_status build(tn__run *run, tn__build *b) {
     tn_status status = TN_OK;
     tn__mat *const *mats;
     size_t count;
@@ -51,15 +49,13 @@ static tn_status build(tn__run *run, tn__build *b)
 }
 
 /* Bytes go up before the version shows them ... */
-static void raise(tn__run *run)
-{
+static void raise(tn__run *run) {
     if (run->mat && !tn__in_place(run))
         tn__need_settle(&run->ticket.needs[0]);
 }
 
 /* ... and down after. The old objects are still there: whoever frees them needs the lock first. */
-static void lower(tn__run *run, tn__mat *const *mats, size_t count, removed *out)
-{
+static void lower(tn__run *run, tn__mat *const *mats, size_t count, removed *out) {
     tn__store *store = run->t->store;
     for (size_t i = 0; i < count; i++) {
         out->payloads[i] = mats[i]->payload;
@@ -69,20 +65,19 @@ static void lower(tn__run *run, tn__mat *const *mats, size_t count, removed *out
     out->count = count;
     if (run->temporary && !tn__in_place(run)) {
         tn__ledger_uncharge(run->ticket.needs[1].ledger, run->ticket.needs[1].bytes);
-        tn__owners_release(store, run->loaded_measured.storages, run->loaded_measured.storage_count);
+        tn__owners_release(store, run->loaded_measured.storages,
+                           run->loaded_measured.storage_count);
     }
     run->temporary = false;
 }
 
-static void finish_report(tn__run *run)
-{
+static void finish_report(tn__run *run) {
     uint64_t now = tn__trans_now(run->t);
     run->report.completed_at_ns = now > run->report.started_at_ns ? now : run->report.started_at_ns;
     run->sequence = tn__trace_append(&run->t->trace, &run->report);
 }
 
-static tn_status publish(tn__run *run, removed *out)
-{
+static tn_status publish(tn__run *run, removed *out) {
     tn__build b;
     tn__mat *const *mats;
     size_t count;
@@ -112,8 +107,7 @@ static tn_status publish(tn__run *run, removed *out)
     return TN_OK;
 }
 
-static tn_status commit_no_op(tn__run *run)
-{
+static tn_status commit_no_op(tn__run *run) {
     if (!tn__trace_prepare(&run->t->trace))
         return tn__no_memory();
     finish_report(run);
@@ -121,15 +115,15 @@ static tn_status commit_no_op(tn__run *run)
 }
 
 /* The claims that are left, and a temporary charge, go back. */
-static void give_back(tn__run *run)
-{
+static void give_back(tn__run *run) {
     tn__store *store = run->t->store;
     if (run->temporary) {
         tn__need *need = tn__in_place(run) ? &run->ticket.needs[0] : &run->ticket.needs[1];
         tn__ledger_uncharge(need->ledger, need->bytes);
     }
     if (run->loaded_owned)
-        tn__owners_release(store, run->loaded_measured.storages, run->loaded_measured.storage_count);
+        tn__owners_release(store, run->loaded_measured.storages,
+                           run->loaded_measured.storage_count);
     if (run->removal)
         tn__removal_cancel(run->t->life, run->removal);
     run->temporary = false;
@@ -137,8 +131,7 @@ static void give_back(tn__run *run)
     run->removal = NULL;
 }
 
-tn_status tn__run_commit(tn__run *run, tn_status status)
-{
+tn_status tn__run_commit(tn__run *run, tn_status status) {
     removed gone = {.count = 0};
     tn__trans *t = run->t;
     tn__assert_locked(&t->store->lock);

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who goes when. Claims are taken all-or-wait, first come first served: a plan that conflicts with one in flight, or with an earlier
- * *waiting* one, waits. A plan whose bytes do not fit waits only while plans in flight hold bytes at that location (claims, or the temporary charge of a
- * load), then it is judged again and, if need be, refused (M258). Everyone who leaves the queue or settles broadcasts.
+ * Who goes when. Claims are taken all-or-wait, first come first served: a plan that conflicts
+ * with one in flight, or with an earlier *waiting* one, waits. A plan whose bytes do not fit
+ * waits only while plans in flight hold bytes at that location (claims, or the temporary charge
+ * of a load), then it is judged again and, if need be, refused (M258). Everyone who leaves the
+ * queue or settles broadcasts.
  *
- * No deadlock: a plan in flight has all its claims and waits for no other plan; a plan that waits has none. A thread inside a source callback
- * belongs to a plan in flight: in TN_MODE_CONCURRENT it is refused instead of waiting (D3), in TN_MODE_SERIAL the guard refuses it.
+ * No deadlock: a plan in flight has all its claims and waits for no other plan; a plan that waits
+ * has none. A thread inside a source callback belongs to a plan in flight: in TN_MODE_CONCURRENT
+ * it is refused instead of waiting (D3), in TN_MODE_SERIAL the guard refuses it.
  */
 #include "transition/transition_priv.h"
 
-static void unlink_ticket(tn__ticket **list, tn__ticket *ticket)
-{
+static void unlink_ticket(tn__ticket **list, tn__ticket *ticket) {
     while (*list && *list != ticket)
         list = &(*list)->next;
     if (*list)
@@ -18,40 +20,35 @@ static void unlink_ticket(tn__ticket **list, tn__ticket *ticket)
     ticket->next = NULL;
 }
 
-static void append(tn__ticket **list, tn__ticket *ticket)
-{
+static void append(tn__ticket **list, tn__ticket *ticket) {
     while (*list)
         list = &(*list)->next;
     ticket->next = NULL;
     *list = ticket;
 }
 
-static bool clash(const tn__ticket *a, const tn__ticket *b)
-{
+static bool clash(const tn__ticket *a, const tn__ticket *b) {
     return a->exclusive || b->exclusive || (a->index != 0 && a->index == b->index);
 }
 
-static bool same_bytes(const tn__ticket *a, const tn__ticket *b)
-{
+static bool same_bytes(const tn__ticket *a, const tn__ticket *b) {
     for (int i = 0; i < 2; i++)
         for (int j = 0; j < 2; j++)
-            if (a->needs[i].ledger && a->needs[i].ledger == b->needs[j].ledger && a->needs[i].bytes &&
-                b->needs[j].bytes)
+            if (a->needs[i].ledger && a->needs[i].ledger == b->needs[j].ledger &&
+                a->needs[i].bytes && b->needs[j].bytes)
                 return true;
     return false;
 }
 
 /* The plan in flight that this one conflicts with. */
-static tn__ticket *blocker(const tn__flow *flow, const tn__ticket *ticket)
-{
+static tn__ticket *blocker(const tn__flow *flow, const tn__ticket *ticket) {
     for (tn__ticket *f = flow->in_flight; f; f = f->next)
         if (clash(f, ticket))
             return f;
     return NULL;
 }
 
-static bool behind(const tn__flow *flow, const tn__ticket *ticket)
-{
+static bool behind(const tn__flow *flow, const tn__ticket *ticket) {
     for (const tn__ticket *w = flow->waiting; w != ticket; w = w->next)
         if (clash(w, ticket) || same_bytes(w, ticket))
             return true;
@@ -60,16 +57,15 @@ static bool behind(const tn__flow *flow, const tn__ticket *ticket)
 
 enum examined { GO, WAIT, RECHECK, REFUSED };
 
-static void unclaim_all(tn__ticket *ticket)
-{
+static void unclaim_all(tn__ticket *ticket) {
     tn__need_unclaim(&ticket->needs[0]);
     tn__need_unclaim(&ticket->needs[1]);
 }
 
-/* Whether a plan in flight holds bytes there that it may give back: a claim, or the temporary charge of a load (a transient
- * claim of an operation that then fails is no reason for a refusal, M258). */
-static bool others_hold(const tn__flow *flow, const tn__need *need)
-{
+/* Whether a plan in flight holds bytes there that it may give back: a claim, or the temporary
+ * charge of a load (a transient claim of an operation that then fails is no reason for a refusal,
+ * M258). */
+static bool others_hold(const tn__flow *flow, const tn__need *need) {
     for (const tn__ticket *f = flow->in_flight; f; f = f->next)
         for (int i = 0; i < 2; i++)
             if (f->needs[i].held && f->needs[i].ledger == need->ledger && f->needs[i].bytes)
@@ -78,8 +74,7 @@ static bool others_hold(const tn__flow *flow, const tn__need *need)
 }
 
 /* All claims or none. The source location is judged first (M73). */
-static enum examined claim_all(tn__trans *t, tn__ticket *ticket, tn_status *status)
-{
+static enum examined claim_all(tn__trans *t, tn__ticket *ticket, tn_status *status) {
     for (int i = 1; i >= 0; i--) {
         tn__need *need = &ticket->needs[i];
         if (tn__need_claim(need))
@@ -96,8 +91,8 @@ static enum examined claim_all(tn__trans *t, tn__ticket *ticket, tn_status *stat
     return GO;
 }
 
-static enum examined examine(tn__trans *t, tn__ticket *ticket, const tn__judge *judge, tn_status *status)
-{
+static enum examined examine(tn__trans *t, tn__ticket *ticket, const tn__judge *judge,
+                             tn_status *status) {
     if (blocker(&t->flow, ticket) || behind(&t->flow, ticket))
         return WAIT;
     switch (judge->judge ? judge->judge(judge->context, status) : TN__JUDGE_GO) {
@@ -113,16 +108,15 @@ static enum examined examine(tn__trans *t, tn__ticket *ticket, const tn__judge *
     return claim_all(t, ticket, status);
 }
 
-/* ---- Joining a load: it does not queue ------------------------------------------------------------------- */
+/* ---- Joining a load: it does not queue
+ * ------------------------------------------------------------------- */
 
-static void flight_drop(tn__flight *flight)
-{
+static void flight_drop(tn__flight *flight) {
     if (flight && --flight->refs == 0)
         tn__free(flight);
 }
 
-static tn__flight *flight_of(tn__ticket *loader)
-{
+static tn__flight *flight_of(tn__ticket *loader) {
     if (!loader->flight) {
         loader->flight = tn__zalloc(sizeof *loader->flight);
         if (!loader->flight)
@@ -133,8 +127,7 @@ static tn__flight *flight_of(tn__ticket *loader)
     return loader->flight;
 }
 
-void tn__flow_load_done(tn__ticket *ticket, tn_status status)
-{
+void tn__flow_load_done(tn__ticket *ticket, tn_status status) {
     tn__flight *flight = ticket->flight;
     ticket->loading = false;
     if (!flight || flight->done)
@@ -145,8 +138,7 @@ void tn__flow_load_done(tn__ticket *ticket, tn_status status)
         flight->error = *tn__error_current();
 }
 
-static tn_status join(tn__trans *t, tn__ticket *ticket, tn__flight *flight)
-{
+static tn_status join(tn__trans *t, tn__ticket *ticket, tn__flight *flight) {
     tn_status status = TN_OK;
     unlink_ticket(&t->flow.waiting, ticket);
     tn__flow_wake(t);
@@ -161,8 +153,7 @@ static tn_status join(tn__trans *t, tn__ticket *ticket, tn__flight *flight)
     return status;
 }
 
-static tn_status wait_turn(tn__trans *t, tn__thread *thread, tn__ticket *ticket)
-{
+static tn_status wait_turn(tn__trans *t, tn__thread *thread, tn__ticket *ticket) {
     if (!t->serial && tn__frame_inside(thread, 0, true))
         return tn__fail(TN_ERR_REENTRANCY, "a source callback must not wait for a transition");
     tn__ticket *in_front = blocker(&t->flow, ticket);
@@ -175,10 +166,12 @@ static tn_status wait_turn(tn__trans *t, tn__thread *thread, tn__ticket *ticket)
     return tn__life_enter_waited(t->life);
 }
 
-/* ---- Admission ------------------------------------------------------------------------------------------------ */
+/* ---- Admission
+ * ------------------------------------------------------------------------------------------------
+ * */
 
-tn_status tn__flow_admit(tn__trans *t, tn__thread *thread, tn__ticket *ticket, const tn__judge *judge)
-{
+tn_status tn__flow_admit(tn__trans *t, tn__thread *thread, tn__ticket *ticket,
+                         const tn__judge *judge) {
     ticket->exclusive |= t->serial;
     tn__lock(&t->store->lock);
     tn_status status = tn__life_enter_waited(t->life);
@@ -206,8 +199,7 @@ tn_status tn__flow_admit(tn__trans *t, tn__thread *thread, tn__ticket *ticket, c
     return status;
 }
 
-void tn__flow_leave(tn__trans *t, tn__ticket *ticket)
-{
+void tn__flow_leave(tn__trans *t, tn__ticket *ticket) {
     unclaim_all(ticket);
     tn__flow_load_done(ticket, TN_OK);
     flight_drop(ticket->flight);

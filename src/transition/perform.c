@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Perform: source, copies and checks, without any lock. What it makes belongs to the run until commit; tn__run_clean() gives back
- * what was not installed.
+ * Perform: source, copies and checks, without any lock. What it makes belongs to the run until
+ * commit; tn__run_clean() gives back what was not installed.
  */
 #include "transition/transition_priv.h"
 
-static tn_value_spec spec_of(const tn__value *value)
-{
+static tn_value_spec spec_of(const tn__value *value) {
     tn_value_spec spec = {.size = sizeof spec,
                           .type = value->type,
                           .logical_bytes = value->logical_bytes,
@@ -16,10 +15,11 @@ static tn_value_spec spec_of(const tn__value *value)
     return spec;
 }
 
-/* ---- Copy --------------------------------------------------------------------------------------------------- */
+/* ---- Copy
+ * ---------------------------------------------------------------------------------------------------
+ * */
 
-static tn_status copy_to_device(tn__run *run, tn_payload from, tn_location to)
-{
+static tn_status copy_to_device(tn__run *run, tn_payload from, tn_location to) {
     tn_stream stream;
     tn_stream_info info;
     tn__event *event;
@@ -33,8 +33,7 @@ static tn_status copy_to_device(tn__run *run, tn_payload from, tn_location to)
     return status;
 }
 
-static tn_status copy(tn__run *run, tn_payload from)
-{
+static tn_status copy(tn__run *run, tn_payload from) {
     tn_location to = run->choice.destination;
     if (to.kind == TN_LOCATION_CUDA)
         return copy_to_device(run, from, to);
@@ -42,8 +41,7 @@ static tn_status copy(tn__run *run, tn_payload from)
 }
 
 /* Checks of M95 that need no lock, and the object to install. */
-static tn_status make_object(tn__run *run)
-{
+static tn_status make_object(tn__run *run) {
     tn_value_spec spec = spec_of(run->value);
     tn__measured measured;
     tn_status status = tn__measure(run->made, &measured);
@@ -57,10 +55,11 @@ static tn_status make_object(tn__run *run)
     return status;
 }
 
-/* ---- Load ---------------------------------------------------------------------------------------------------- */
+/* ---- Load
+ * ----------------------------------------------------------------------------------------------------
+ * */
 
-static tn_status call_source(tn__run *run)
-{
+static tn_status call_source(tn__run *run) {
     tn__source *source = run->value->source;
     bool guarded = run->t->serial && tn__source_is_callback(source);
     tn_status status = guarded ? tn__life_guard_wait(run->t->life) : TN_OK;
@@ -84,8 +83,7 @@ static tn_status call_source(tn__run *run)
 }
 
 /* M75, and D5: also a temporary payload must be independent. */
-static tn_status check_loaded(tn__run *run)
-{
+static tn_status check_loaded(tn__run *run) {
     tn_value_spec spec = spec_of(run->value);
     tn_status status = tn__measure(run->loaded, &run->loaded_measured);
     if (status != TN_OK)
@@ -95,16 +93,16 @@ static tn_status check_loaded(tn__run *run)
         return status;
     tn__store *store = run->t->store;
     tn__lock(&store->lock);
-    status = tn__owners_claim(store, run->loaded_measured.storages, run->loaded_measured.storage_count,
-                              run->action.handle, run->choice.source);
+    status =
+        tn__owners_claim(store, run->loaded_measured.storages, run->loaded_measured.storage_count,
+                         run->action.handle, run->choice.source);
     run->loaded_owned = status == TN_OK;
     tn__unlock(&store->lock);
     return status;
 }
 
 /* M77, M78: the destination of a direct action is judged after the load. */
-static tn_status admit_destination(tn__run *run)
-{
+static tn_status admit_destination(tn__run *run) {
     tn__need *need = &run->ticket.needs[0];
     tn__lock(&run->t->store->lock);
     tn_status status = need->claimed || tn__need_claim(need)
@@ -114,8 +112,7 @@ static tn_status admit_destination(tn__run *run)
     return status;
 }
 
-static tn_status load(tn__run *run)
-{
+static tn_status load(tn__run *run) {
     tn_status status = call_source(run);
     if (status == TN_OK)
         status = check_loaded(run);
@@ -128,8 +125,8 @@ static tn_status load(tn__run *run)
     if (tn__in_place(run)) {
         run->made = run->loaded;
         run->loaded = (tn_payload){NULL, NULL};
-        return tn__mat_create(run->made, run->choice.destination, &run->loaded_measured, run->value->charge_bytes,
-                              &run->mat);
+        return tn__mat_create(run->made, run->choice.destination, &run->loaded_measured,
+                              run->value->charge_bytes, &run->mat);
     }
     status = admit_destination(run);
     if (status == TN_OK)
@@ -137,8 +134,7 @@ static tn_status load(tn__run *run)
     return status == TN_OK ? make_object(run) : status;
 }
 
-tn_status tn__run_perform(tn__run *run)
-{
+tn_status tn__run_perform(tn__run *run) {
     TN__AT(TN__POINT_PERFORM, run);
     tn_status status = TN_OK;
     switch (run->choice.step) {
@@ -153,8 +149,7 @@ tn_status tn__run_perform(tn__run *run)
 }
 
 /* What a failed run made. The error that is being reported stays the thread's. */
-void tn__run_clean(tn__run *run)
-{
+void tn__run_clean(tn__run *run) {
     if (run->mat)
         tn__mat_discard(run->mat);
     run->mat = NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The trace: a ring of reports in order of publication (M233..M235). It grows on demand up to its capacity.
+ * The trace: a ring of reports in order of publication (M233..M235). It grows on demand up to its
+ * capacity.
  */
 #include <string.h>
 
@@ -8,8 +9,7 @@
 
 #define FIRST_ROOM 16u
 
-bool tn__trace_prepare(tn__trace *trace)
-{
+bool tn__trace_prepare(tn__trace *trace) {
     if (trace->count < trace->room || trace->room >= trace->capacity)
         return true;
     uint64_t room = trace->room ? trace->room * 2 : FIRST_ROOM;
@@ -29,8 +29,7 @@ bool tn__trace_prepare(tn__trace *trace)
     return true;
 }
 
-uint64_t tn__trace_append(tn__trace *trace, const tn_report *report)
-{
+uint64_t tn__trace_append(tn__trace *trace, const tn_report *report) {
     if (trace->capacity > 0) {
         if (trace->count == trace->room) { /* full: the oldest goes */
             trace->first = (trace->first + 1) % trace->room;
@@ -42,8 +41,7 @@ uint64_t tn__trace_append(tn__trace *trace, const tn_report *report)
     return trace->appended++;
 }
 
-void tn__trace_readings(tn__trace *trace, uint64_t sequence, const tn_report *report)
-{
+void tn__trace_readings(tn__trace *trace, uint64_t sequence, const tn_report *report) {
     uint64_t age = trace->appended - sequence; /* 1: the youngest */
     if (age > trace->count)
         return;
@@ -52,8 +50,7 @@ void tn__trace_readings(tn__trace *trace, uint64_t sequence, const tn_report *re
     kept->held_bytes_after = report->held_bytes_after;
 }
 
-void tn__trans_trace(tn__trans *t, tn_report *out, size_t *inout_count)
-{
+void tn__trans_trace(tn__trans *t, tn_report *out, size_t *inout_count) {
     tn__lock(&t->store->lock);
     const tn__trace *trace = &t->trace;
     size_t stride = *inout_count ? out[0].size : 0;
@@ -66,8 +63,7 @@ void tn__trans_trace(tn__trans *t, tn_report *out, size_t *inout_count)
     tn__unlock(&t->store->lock);
 }
 
-void tn__trans_clear_trace(tn__trans *t)
-{
+void tn__trans_clear_trace(tn__trans *t) {
     tn__lock(&t->store->lock);
     t->trace.first = 0;
     t->trace.count = 0;

@@ -4,8 +4,7 @@
  */
 #include "transition/transition_priv.h"
 
-tn_status tn__trans_create(const tn__trans_config *config, tn__trans **out)
-{
+tn_status tn__trans_create(const tn__trans_config *config, tn__trans **out) {
     tn__trans *t = tn__zalloc_line(sizeof *t);
     if (!t)
         return tn__no_memory();
@@ -22,8 +21,7 @@ tn_status tn__trans_create(const tn__trans_config *config, tn__trans **out)
     return TN_OK;
 }
 
-void tn__trans_destroy(tn__trans *t)
-{
+void tn__trans_destroy(tn__trans *t) {
     if (!t)
         return;
     for (uint32_t i = 0; i <= TN_CUDA_INDEX_MAX; i++) {
@@ -36,16 +34,14 @@ void tn__trans_destroy(tn__trans *t)
     tn__free(t);
 }
 
-uint64_t tn__trans_now(const tn__trans *t)
-{
+uint64_t tn__trans_now(const tn__trans *t) {
     return t->now_ns ? t->now_ns(t->now_context) : tn__unix_ns();
 }
 
 /* Two threads may make one each at the same time: one is kept. */
-static tn_status own_stream(tn__trans *t, uint32_t device, tn_stream *out)
-{
-    /* [own-stream] acquire. Pairs: the CAS below. Orders: the stream's making -> its use by another thread.
-     * Without: a driver's stream is used before its making is visible. */
+static tn_status own_stream(tn__trans *t, uint32_t device, tn_stream *out) {
+    /* [own-stream] acquire. Pairs: the CAS below. Orders: the stream's making -> its use by
+     * another thread. Without: a driver's stream is used before its making is visible. */
     *out = tn__load_acq(&t->streams[device]);
     if (*out)
         return TN_OK;
@@ -62,8 +58,8 @@ static tn_status own_stream(tn__trans *t, uint32_t device, tn_stream *out)
     return TN_OK;
 }
 
-tn_status tn__trans_stream(tn__trans *t, uint32_t device, tn_stream given, tn_stream *out, tn_stream_info *info)
-{
+tn_status tn__trans_stream(tn__trans *t, uint32_t device, tn_stream given, tn_stream *out,
+                           tn_stream_info *info) {
     *out = given;
     tn_status status = given ? TN_OK : own_stream(t, device, out);
     return status == TN_OK ? tn__driver_check_stream(t->driver, *out, device, info) : status;

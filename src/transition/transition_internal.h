@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * transition: what changes placement. Every transition runs in three steps, and nothing slow ever happens under the writer lock:
+ * transition: what changes placement. Every transition runs in three steps, and nothing slow ever
+ * happens under the writer lock:
  *
- *   admit    under store->lock: wait for conflicting plans, judge by the current version, claim handles and bytes; after unlocking,
+ *   admit    under store->lock: wait for conflicting plans, judge by the current version, claim
+ *   handles and bytes; after unlocking,
  *            take what will be removed
  *   perform  no lock: source, allocation, copies, waiting for copies
  *   commit   under store->lock: publish, settle the claims, append to the trace
  *
  * Invariants
  *  B2 every claim is settled exactly once, on every path.
- *  F1 after any failure: the state the specification demands, nothing lost, nothing leaked, the same call can succeed later.
- *  X1 while a plan claims a handle, nobody else replaces that value's record or its materializations, so pointers to them stay valid without a
- *     section.
+ *  F1 after any failure: the state the specification demands, nothing lost, nothing leaked, the
+ *     same call can succeed later.
+ *  X1 while a plan claims a handle, nobody else replaces that value's record or its
+ *     materializations, so pointers to them stay valid without a section.
  *  X2 the trace's order is the order of publication.
  *
- * Called by manager/ with arguments checked (form only), the thread ready (tn__life_thread) and no lock held.
+ * Called by manager/ with arguments checked (form only), the thread ready (tn__life_thread) and
+ * no lock held.
  */
 #ifndef TENURE_TRANSITION_INTERNAL_H
 #define TENURE_TRANSITION_INTERNAL_H
@@ -28,7 +32,7 @@ typedef struct tn__trans_config {
     tn__store *store;
     tn__life *life;
     tn_driver *driver;
-    uint32_t mode; /* enum tn_mode */
+    uint32_t mode;           /* enum tn_mode */
     uint64_t trace_capacity; /* reports; 0 keeps none, UINT64_MAX no limit */
     uint64_t (*now_ns)(void *context);
     void *now_context;
@@ -42,16 +46,19 @@ uint64_t tn__trans_now(const tn__trans *t);
 
 /* ---- Operations (entry checks and reap included) ---- */
 
-TN_NODISCARD tn_status tn__trans_action(tn__trans *t, tn__thread *thread, const tn_action *action, tn_stream stream,
-                                        tn_report *out);
-TN_NODISCARD tn_status tn__trans_adopt(tn__trans *t, tn__thread *thread, tn_payload payload, tn_location at,
-                                       uint32_t replica_mode, const tn_reservation *reservation, tn_handle *out);
-TN_NODISCARD tn_status tn__trans_register(tn__trans *t, tn__thread *thread, const tn_value_spec *spec,
-                                          const tn_source *source, tn_location at, tn_handle *out);
+TN_NODISCARD tn_status tn__trans_action(tn__trans *t, tn__thread *thread, const tn_action *action,
+                                        tn_stream stream, tn_report *out);
+TN_NODISCARD tn_status tn__trans_adopt(tn__trans *t, tn__thread *thread, tn_payload payload,
+                                       tn_location at, uint32_t replica_mode,
+                                       const tn_reservation *reservation, tn_handle *out);
+TN_NODISCARD tn_status tn__trans_register(tn__trans *t, tn__thread *thread,
+                                          const tn_value_spec *spec, const tn_source *source,
+                                          tn_location at, tn_handle *out);
 /* M236..M241. */
 TN_NODISCARD tn_status tn__trans_close(tn__trans *t, tn__thread *thread, bool wait, bool force);
-/* For a destroy: forced, and whatever cannot be waited for only makes the storage stay for the rest of the process (M148). Fails only for
- * lack of memory, in a section of the host, or in a callback. */
+/* For a destroy: forced, and whatever cannot be waited for only makes the storage stay for the
+ * rest of the process (M148). Fails only for lack of memory, in a section of the host, or in a
+ * callback. */
 TN_NODISCARD tn_status tn__trans_close_for_destroy(tn__trans *t, tn__thread *thread);
 
 /* ---- Trace ---- */

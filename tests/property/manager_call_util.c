@@ -7,8 +7,7 @@
 
 typedef unsigned long long ull;
 
-/* ---- Adopt, register
- * --------------------------------------------------------------------------------- */
+/* ---- Adopt, register ------------------------------------------------------------------------- */
 
 static bool values_full(side *s) { return s->model.value_count >= RUN_VALUES; }
 
@@ -161,8 +160,7 @@ bool run_value(run *r, side *s, const call *c) {
     return c->op == OP_REGISTER ? run_register(r, s, c) : run_adopt(r, s, c);
 }
 
-/* ---- Actions
- * --------------------------------------------------------------------------------------------- */
+/* ---- Actions --------------------------------------------------------------------------------- */
 
 typedef struct arguments {
     tn_handle handle;
@@ -255,8 +253,7 @@ bool run_action(run *r, side *s, const call *c) {
     return !out || compare_report(r, out, &s->model.report, true);
 }
 
-/* ---- Observations
- * ------------------------------------------------------------------------------------------- */
+/* ---- Observations ---------------------------------------------------------------------------- */
 
 static bool run_version(run *r, side *s, const call *c) {
     uint64_t got = 0, want = 0;

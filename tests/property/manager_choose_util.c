@@ -48,8 +48,7 @@ tn_stream choose_stream(run *r, tn_location at, uint32_t x) {
     return at.index ? r->streams[4 + x % 2] : r->streams[x % 4];
 }
 
-/* ---- Mistakes
- * ------------------------------------------------------------------------------------ */
+/* ---- Mistakes -------------------------------------------------------------------------------- */
 
 static uint32_t resolve_wrong(const call *c, uint32_t index) {
     uint32_t w = c->wrong[index] % WRONG_COUNT;
@@ -105,8 +104,7 @@ tn_stream wrong_stream(run *r, tn_location at, tn_stream stream) {
     return stream;
 }
 
-/* ---- Names for the readable sequence
- * ------------------------------------------------------------- */
+/* ---- Names for the readable sequence --------------------------------------------------------- */
 
 static char *scratch(void) {
     static char ring[16][64];

@@ -30,8 +30,7 @@ typedef unsigned long long ull;
                           handle_text(r, model_));                                                 \
     } while (0)
 
-/* ---- Errors
- * ---------------------------------------------------------------------------------------- */
+/* ---- Errors ---------------------------------------------------------------------------------- */
 
 static bool compare_owners(run *r, const tn_error *e, const tn_error *x) {
     SAME(r, "error.owner_count", e->owner_count, x->owner_count);
@@ -105,8 +104,7 @@ bool compare_refusal(run *r, side *s, tn_status library, tn_status expected) {
     return compare_result(r, s, library, expected);
 }
 
-/* ---- Reports
- * ------------------------------------------------------------------------------------------ */
+/* ---- Reports --------------------------------------------------------------------------------- */
 
 static bool compare_readings(run *r, const tn_report *a) {
     if (a->allocator.kind == TN_LOCATION_NONE || r->expect_no_readings) {
@@ -173,8 +171,7 @@ bool compare_trace(run *r, side *s) {
     return true;
 }
 
-/* ---- Snapshots
- * --------------------------------------------------------------------------------------- */
+/* ---- Snapshots ------------------------------------------------------------------------------- */
 
 static bool compare_materialization(run *r, const tn_materialization_info *a,
                                     const tn_materialization_info *b) {
@@ -324,8 +321,7 @@ bool compare_view(run *r, tn_snapshot *snapshot, const tm_view *view, bool readi
            compare_reservations(r, snapshot, view);
 }
 
-/* ---- Everything around
- * -------------------------------------------------------------------------------- */
+/* ---- Everything around ----------------------------------------------------------------------- */
 
 static bool compare_side(run *r, side *s) {
     for (uint32_t kind = TN_DIAGNOSTIC_RELEASE_FALLBACK;

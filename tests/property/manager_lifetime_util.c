@@ -11,8 +11,7 @@ typedef unsigned long long ull;
 #define FULL (TM_LIFETIMES - 1)
 #define COLLECTION 4
 
-/* ---- Taking
- * ------------------------------------------------------------------------------------------- */
+/* ---- Taking ---------------------------------------------------------------------------------- */
 
 typedef struct collection {
     tn_handle handles[COLLECTION];
@@ -125,8 +124,7 @@ static bool run_reserve(run *r, side *s, const call *c) {
     return compare_result(r, s, status, tm_reserve(&s->model, at, bytes, label, &v));
 }
 
-/* ---- Leases
- * --------------------------------------------------------------------------------------------- */
+/* ---- Leases ---------------------------------------------------------------------------------- */
 
 /* Mostly an active one; TM_LIFETIMES: there is none at all. */
 static size_t choose_lease(side *s, uint32_t x) {
@@ -232,8 +230,7 @@ static bool run_release(run *r, side *s, const call *c) {
     return compare_result(r, s, status, expected);
 }
 
-/* ---- Holds and reservations
- * --------------------------------------------------------------------------------- */
+/* ---- Holds and reservations ------------------------------------------------------------------ */
 
 static size_t choose_hold(side *s, uint32_t x) {
     size_t count = s->model.hold_count;
@@ -345,8 +342,7 @@ bool run_lifetime(run *r, side *s, const call *c) {
     }
 }
 
-/* ---- The machine
- * --------------------------------------------------------------------------------------------- */
+/* ---- The machine ----------------------------------------------------------------------------- */
 
 /* Work that reads what a lease borrows, on one of its streams: the storage must outlive it. */
 static bool read_leased(run *r, side *s, const call *c, uint64_t ns) {

@@ -30,8 +30,7 @@ static void describe(tn_payload payload, uint64_t seed, tm_payload *out) {
     }
 }
 
-/* ---- Payloads to adopt
- * ------------------------------------------------------------------------------ */
+/* ---- Payloads to adopt ----------------------------------------------------------------------- */
 
 static const tm_payload *managed(side *s, const void *data) {
     for (size_t i = 0; i < s->model.value_count; i++)
@@ -123,8 +122,7 @@ void unmake_payload(run *r, side *s, tn_payload payload) {
     }
 }
 
-/* ---- Sources
- * ------------------------------------------------------------------------------------------- */
+/* ---- Sources --------------------------------------------------------------------------------- */
 
 enum nest { NEST_NONE, NEST_IGNORE, NEST_PASS, NEST_OTHER };
 
@@ -357,8 +355,7 @@ tn_source make_source(run *r, side *s, uint32_t script, source **out) {
     return real;
 }
 
-/* ---- Calls from inside callbacks
- * ------------------------------------------------------------------- */
+/* ---- Calls from inside callbacks ------------------------------------------------------------- */
 
 static void refused(run *r, tn_status status, const char *what) {
     r->nested++;

@@ -25,17 +25,18 @@
 #include "model.h"
 #include "payload.h"
 
-/* ---- Program
- * ------------------------------------------------------------------------------------- */
+/* ---- Program --------------------------------------------------------------------------------- */
 
 #define OPS(X)                                                                                     \
     X(ADOPT, 10)                                                                                   \
-    X(ADOPT_RESERVED, 4) X(REGISTER, 7) X(ENSURE, 14) X(COPY, 3) X(MOVE, 10) X(DROP, 7)            \
-        X(DISCARD, 3) X(ACQUIRE, 9) X(LOOKUP, 4) X(LEASE_READ, 2) X(ADD_STREAM, 4) X(RELEASE, 8)   \
-            X(HOLD, 4) X(HOLD_RELEASE, 4) X(HOLD_READ, 1) X(RESERVE, 5) X(RESERVATION_RELEASE, 4)  \
-                X(RESERVATION_READ, 1) X(VERSION, 3) X(SNAPSHOT, 2) X(SNAPSHOT_CHECK, 2)           \
-                    X(LOCATIONS, 1) X(TRACE, 1) X(CLEAR_TRACE, 1) X(STEP, 2) X(CLOSE, 1)           \
-                        X(CREATE, 1) X(USE, 5) X(ADVANCE, 5)
+    X(ADOPT_RESERVED, 4)                                                                           \
+    X(REGISTER, 7)                                                                                 \
+    X(ENSURE, 14)                                                                                  \
+    X(COPY, 3) X(MOVE, 10) X(DROP, 7) X(DISCARD, 3) X(ACQUIRE, 9) X(LOOKUP, 4) X(LEASE_READ, 2)    \
+        X(ADD_STREAM, 4) X(RELEASE, 8) X(HOLD, 4) X(HOLD_RELEASE, 4) X(HOLD_READ, 1) X(RESERVE, 5) \
+            X(RESERVATION_RELEASE, 4) X(RESERVATION_READ, 1) X(VERSION, 3) X(SNAPSHOT, 2)          \
+                X(SNAPSHOT_CHECK, 2) X(LOCATIONS, 1) X(TRACE, 1) X(CLEAR_TRACE, 1) X(STEP, 2)      \
+                    X(CLOSE, 1) X(CREATE, 1) X(USE, 5) X(ADVANCE, 5)
 
 enum op {
 #define OP_ENUM(name, weight) OP_##name,
@@ -69,8 +70,7 @@ void program_write(const program *p, char *text, size_t room); /* for TN_PROPERT
 bool program_read(program *p, const char *text);
 const char *op_name(uint32_t op);
 
-/* ---- Run
- * ------------------------------------------------------------------------------------------- */
+/* ---- Run ------------------------------------------------------------------------------------- */
 
 #define RUN_MANAGERS 2
 #define RUN_STREAMS 7
@@ -79,11 +79,39 @@ const char *op_name(uint32_t op);
 #define STATUSES 32
 #define FAILURE_TEXT 2048
 
+enum fault {
+    FAULT_NONE,
+    FAULT_DEVICE_ALLOC,
+    FAULT_DEVICE_ALLOC_2,
+    FAULT_COPY,
+    FAULT_COPY_LATER,
+    FAULT_COPY_CLEANUP,        /* and the stream cannot be synchronised */
+    FAULT_COPY_CLEANUP_DEVICE, /* nor the device */
+    FAULT_RECORD,
+    FAULT_RECORD_2,
+    FAULT_RECORD_SYNCHRONIZE, /* and the streams cannot be synchronised */
+    FAULT_QUERY,
+    FAULT_EVENT_SYNCHRONIZE,
+    FAULT_EVENT_CREATE,
+    FAULT_DEVICE_SYNCHRONIZE,
+    FAULT_PINNED_ALLOC,
+    FAULT_COPY_CALLBACK,
+    FAULT_GROW_COPY,
+    FAULT_MEASURE,
+    FAULT_READINGS,
+    FAULT_NEST_COPY, /* no failure: calls from inside the callback */
+    FAULT_NEST_MEASURE,
+    FAULT_NEST_DESTROY,
+    FAULT_HOST_ALLOC, /* the n-th block of the library's own memory */
+    FAULT_COUNT
+};
+const char *fault_name(uint32_t fault);
+
 /* Shared with the parent process. */
 typedef struct tally {
     uint64_t hits[OP_COUNT][STATUSES];
-    uint64_t checks;
-    uint64_t calls;
+    uint64_t faults[FAULT_COUNT][2]; /* armed, and of these: hit */
+    uint64_t checks, calls, nested, loads, reaped;
 } tally;
 
 struct run;
@@ -133,11 +161,8 @@ typedef struct run {
     side *active;
     tn_status other_status; /* what a source heard from the other manager */
     uint32_t fault;
-    bool observed, expect_no_readings;
+    bool armed, no_memory, expect_no_readings;
     tn_sim_memory device_before[2];
-    bool reported; /* `report` was filled by the library */
-    tn_report report;
-    uint32_t nested; /* refused calls made from inside a callback of this call */
 } run;
 
 /* Run a whole program. False: it failed, run->failure says how. */
@@ -149,8 +174,7 @@ bool differ(run *r, const char *format, ...) __attribute__((format(printf, 2, 3)
 /* A line of the readable sequence, if anyone wants it. */
 void say(run *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* ---- Choose
- * ---------------------------------------------------------------------------------------- */
+/* ---- Choose ---------------------------------------------------------------------------------- */
 
 #define LOCATIONS 4
 extern const tn_location locations[LOCATIONS]; /* P, N, C0, C1 */
@@ -194,8 +218,7 @@ enum wrong {
     WRONG_COUNT
 };
 
-/* ---- Payloads and sources
- * ---------------------------------------------------------------------------- */
+/* ---- Payloads and sources -------------------------------------------------------------------- */
 
 /* A payload to adopt; *model describes it. `data` NULL: there is none of that shape now. */
 tn_payload make_payload(run *r, side *s, uint32_t x, tm_payload *model);
@@ -208,17 +231,30 @@ tm_load model_load;
  * source's. */
 void nested_calls(run *r, side *s, bool guard);
 
-/* ---- Faults
- * ---------------------------------------------------------------------------------------- */
+/* ---- Faults ---- */
 
-void arm_faults(run *r, const call *c);
-/* Before the model runs: tell it what it cannot know. After it: both sides hit them equally often.
+/*
+ * Around a call of the library:
+ *
+ *     do {
+ *         arm_faults(r, c);
+ *         status = tn_...();
+ *     } while (again(r, s, status));
+ *     ... the model, comparisons ...
+ *
+ * again() disarms, and tells the model what it cannot know. If the call failed because we let the library run out of
+ * memory, it checks that nothing happened, and the same call must now do what it should (F1).
  */
-void observe_faults(run *r);
-void disarm_faults(run *r);
+void arm_faults(run *r, const call *c);
+bool again(run *r, side *s, tn_status status);
+/* After the model: it met the faults as often as the library. */
+void settle_faults(run *r);
+/* Sources that were called in vain: what the model has not done for that. */
+void follow_vain_loads(run *r, side *s);
+bool follow_clock(run *r);
+bool compare_snapshot(run *r, side *s);
 
-/* ---- Calls
- * ------------------------------------------------------------------------------------------- */
+/* ---- Calls ----------------------------------------------------------------------------------- */
 
 bool run_action(run *r, side *s, const call *c);
 bool run_value(run *r, side *s, const call *c); /* adopt, register */
@@ -226,8 +262,7 @@ bool run_lifetime(run *r, side *s, const call *c);
 bool run_observation(run *r, side *s, const call *c);
 bool run_machine(run *r, side *s, const call *c); /* work on streams, time */
 
-/* ---- Compare
- * ------------------------------------------------------------------------------------------- */
+/* ---- Compare --------------------------------------------------------------------------------- */
 
 /* Both statuses, and the error's fields if they are failures. */
 bool compare_result(run *r, side *s, tn_status library, tn_status model); /* counted too */

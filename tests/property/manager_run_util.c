@@ -35,217 +35,7 @@ void say(run *r, const char *format, ...) {
     fflush(stdout);
 }
 
-/* ---- Faults
- * -------------------------------------------------------------------------------------- */
-
-enum fault {
-    FAULT_NONE,
-    FAULT_DEVICE_ALLOC,
-    FAULT_DEVICE_ALLOC_2,
-    FAULT_COPY,
-    FAULT_COPY_LATER,
-    FAULT_COPY_CLEANUP,        /* and the stream cannot be synchronised */
-    FAULT_COPY_CLEANUP_DEVICE, /* nor the device */
-    FAULT_RECORD,
-    FAULT_RECORD_2,
-    FAULT_RECORD_SYNCHRONIZE, /* and the streams cannot be synchronised */
-    FAULT_QUERY,
-    FAULT_EVENT_SYNCHRONIZE,
-    FAULT_EVENT_CREATE,
-    FAULT_DEVICE_SYNCHRONIZE,
-    FAULT_PINNED_ALLOC,
-    FAULT_COPY_CALLBACK,
-    FAULT_GROW_COPY,
-    FAULT_MEASURE,
-    FAULT_READINGS,
-    FAULT_NEST_COPY, /* no failure: calls from inside the callback */
-    FAULT_NEST_MEASURE,
-    FAULT_NEST_DESTROY,
-    FAULT_COUNT
-};
-
-static const char *const fault_names[] = {"",
-                                          "device_alloc 1",
-                                          "device_alloc 2",
-                                          "copy 1",
-                                          "copy later",
-                                          "copy 1, stream_synchronize all",
-                                          "copy 1, stream_synchronize all, device_synchronize all",
-                                          "event_record 1",
-                                          "event_record 2",
-                                          "event_record 1, stream_synchronize all",
-                                          "event_query all",
-                                          "event_synchronize all",
-                                          "event_create all",
-                                          "device_synchronize all",
-                                          "pinned_alloc all",
-                                          "copy callback",
-                                          "copy callback makes too much",
-                                          "measure callback",
-                                          "device_memory all",
-                                          "calls inside copy",
-                                          "calls inside measure",
-                                          "calls inside destroy"};
-
-static void add_fault(run *r, uint32_t entry, uint64_t nth, uint64_t count, tn_status status) {
-    tm_fault *f = &r->world.faults[r->world.fault_count++];
-    *f = (tm_fault){
-        .entry = entry, .status = status, .code = 700 + entry, .nth = nth, .count = count};
-    if (entry >= TM_FAULT_COPY_CALLBACK)
-        return;
-    tn_sim_fault fault = TN_SIM_FAULT_INIT;
-    fault.entry = entry;
-    fault.nth = nth;
-    fault.count = count;
-    fault.status = status;
-    fault.native_code = f->code;
-    if (tn_sim_fault_arm(r->sim, &fault) != TN_OK)
-        differ(r, "a fault cannot be armed");
-}
-
-/* The library hits it as often as it likes, and tells. */
-static void add_observed(run *r, uint32_t entry, tn_status status) {
-    add_fault(r, entry, 1, 0, status);
-    r->world.faults[0].observe = true;
-}
-
-static void inside(void *context, const void *data) {
-    run *r = context;
-    (void)data;
-    tt_on_copy(NULL, NULL); /* once */
-    tt_on_measure(NULL, NULL);
-    tt_on_destroy(NULL, NULL);
-    nested_calls(r, r->active, false);
-}
-
-static void arm_driver(run *r, uint32_t fault, uint32_t detail) {
-    switch (fault) {
-    case FAULT_DEVICE_ALLOC:
-        add_fault(r, TN_SIM_DEVICE_ALLOC, 1, 1, TN_ERR_DEVICE_MEMORY);
-        break;
-    case FAULT_DEVICE_ALLOC_2:
-        add_fault(r, TN_SIM_DEVICE_ALLOC, 2, 1, TN_ERR_DRIVER);
-        break;
-    case FAULT_COPY:
-        add_fault(r, TN_SIM_COPY, 1, 1, TN_ERR_DRIVER);
-        break;
-    case FAULT_COPY_LATER:
-        add_fault(r, TN_SIM_COPY, 2 + detail % 3, 1, TN_ERR_DEVICE_LOST);
-        break;
-    case FAULT_COPY_CLEANUP:
-    case FAULT_COPY_CLEANUP_DEVICE:
-        add_fault(r, TN_SIM_COPY, 1, 1, TN_ERR_DRIVER);
-        add_fault(r, TN_SIM_STREAM_SYNCHRONIZE, 1, 0, TN_ERR_DEVICE_LOST);
-        if (fault == FAULT_COPY_CLEANUP_DEVICE)
-            add_fault(r, TN_SIM_DEVICE_SYNCHRONIZE, 1, 0, TN_ERR_DEVICE_LOST);
-        break;
-    case FAULT_RECORD:
-    case FAULT_RECORD_2:
-        add_fault(r, TN_SIM_EVENT_RECORD, fault == FAULT_RECORD ? 1 : 2, 1, TN_ERR_DRIVER);
-        break;
-    case FAULT_RECORD_SYNCHRONIZE:
-        add_fault(r, TN_SIM_EVENT_RECORD, 1, 1, TN_ERR_DRIVER);
-        add_fault(r, TN_SIM_STREAM_SYNCHRONIZE, 1, 0, TN_ERR_DRIVER);
-        break;
-    case FAULT_QUERY:
-        add_fault(r, TN_SIM_EVENT_QUERY, 1, 0, TN_ERR_DRIVER);
-        break;
-    case FAULT_EVENT_SYNCHRONIZE:
-        add_observed(r, TN_SIM_EVENT_SYNCHRONIZE, TN_ERR_DRIVER);
-        break;
-    case FAULT_EVENT_CREATE:
-        if (r->now->op == OP_RELEASE)
-            add_observed(r, TN_SIM_EVENT_CREATE, TN_ERR_DRIVER);
-        break;
-    case FAULT_DEVICE_SYNCHRONIZE:
-        add_fault(r, TN_SIM_DEVICE_SYNCHRONIZE, 1, 0, TN_ERR_DRIVER);
-        break;
-    case FAULT_PINNED_ALLOC:
-        add_observed(r, TN_SIM_PINNED_ALLOC, TN_ERR_UNSUPPORTED);
-        break;
-    case FAULT_READINGS:
-        add_fault(r, TN_SIM_DEVICE_MEMORY, 1, 0, TN_ERR_DRIVER);
-        r->expect_no_readings = true;
-        break;
-    default:
-        break;
-    }
-}
-
-static void arm_callbacks(run *r, uint32_t fault, uint32_t detail) {
-    static const tn_status statuses[] = {TN_ERR_HOST_MEMORY, TN_ERR_UNSUPPORTED, TN_ERR_PAYLOAD,
-                                         TN_ERR_SYSTEM};
-    tn_status status = statuses[detail % 4];
-    uint32_t op = r->now->op;
-    bool action = op >= OP_ENSURE && op <= OP_DISCARD,
-         adopt = op == OP_ADOPT || op == OP_ADOPT_RESERVED;
-    if (fault == FAULT_COPY_CALLBACK) {
-        add_fault(r, TM_FAULT_COPY_CALLBACK, 1, 1, status);
-        tt_fail_copy(1, status);
-    } else if (fault == FAULT_GROW_COPY) {
-        add_fault(r, TM_FAULT_GROW_COPY, 1, 1, TN_OK);
-        tt_grow_copy(1);
-    } else if (fault == FAULT_MEASURE && adopt) {
-        add_fault(r, TM_FAULT_MEASURE, 1, 1, status);
-        tt_fail_measure(1, status);
-    } else if (fault == FAULT_NEST_COPY && action) {
-        tt_on_copy(inside, r);
-    } else if (fault == FAULT_NEST_MEASURE && (action || adopt)) {
-        tt_on_measure(inside, r);
-    } else if (fault == FAULT_NEST_DESTROY && action) {
-        tt_on_destroy(inside, r);
-    }
-    for (size_t i = 0; i < r->world.fault_count; i++)
-        if (r->world.faults[i].entry >= TM_FAULT_COPY_CALLBACK)
-            r->world.faults[i].code = 0; /* a callback has no native code */
-}
-
-void arm_faults(run *r, const call *c) {
-    r->world.fault_count = 0;
-    r->expect_no_readings = r->observed = false;
-    r->fault = c->fault % FAULT_COUNT;
-    if (!r->fault)
-        return;
-    uint32_t detail = c->fault / FAULT_COUNT + c->arg[5];
-    arm_driver(r, r->fault, detail);
-    arm_callbacks(r, r->fault, detail);
-    say(r, "     fault: %s\n", fault_names[r->fault]);
-}
-
-void observe_faults(run *r) {
-    if (!r->fault || r->observed)
-        return;
-    r->observed = true;
-    uint64_t hits = tn_sim_fault_clear(r->sim);
-    for (size_t i = 0; i < r->world.fault_count; i++)
-        r->world.faults[i].observed = hits;
-    tt_reset();
-}
-
-/* The faults that the model predicts were met by both sides: equally often, if they hit one call.
- */
-void disarm_faults(run *r) {
-    if (!r->fault)
-        return;
-    observe_faults(r); /* if the call never got so far */
-    uint64_t library = 0, model = 0;
-    bool exact = r->world.fault_count == 1;
-    for (size_t i = 0; i < r->world.fault_count; i++) {
-        const tm_fault *f = &r->world.faults[i];
-        if (f->observe || f->entry >= TM_FAULT_COPY_CALLBACK || f->entry == TN_SIM_DEVICE_MEMORY)
-            continue;
-        library = f->observed;
-        model += f->hits;
-        exact &= f->count == 1;
-    }
-    r->world.fault_count = 0;
-    if (exact ? library != model : !library != !model)
-        differ(r, "the fault was hit %llu times, by the model %llu times",
-               (unsigned long long)library, (unsigned long long)model);
-}
-
-/* ---- Machine and managers
- * ------------------------------------------------------------------------- */
+/* ---- Machine and managers -------------------------------------------------------------------- */
 
 static uint64_t now_ns(void *context) {
     run *r = context;
@@ -326,10 +116,9 @@ static bool start(run *r) {
     return true;
 }
 
-/* ---- The loop
- * --------------------------------------------------------------------------------------- */
+/* ---- The loop -------------------------------------------------------------------------------- */
 
-static bool compare_snapshot(run *r, side *s) {
+bool compare_snapshot(run *r, side *s) {
     tm_view view;
     tn_snapshot *snapshot = NULL;
     tn_status status = tn_snapshot_take(s->library, &snapshot);
@@ -346,8 +135,7 @@ static bool compare_snapshot(run *r, side *s) {
  * Freeing pinned memory waits for all work of the machine. Whether a payload's memory is freed at once or kept for the next one is the
  * library's affair, so the model follows: it only checks where the clock may have gone.
  */
-static bool follow_pinned_frees(run *r)
-{
+static bool follow_pinned_frees(run *r) {
     tn_sim_memory pinned = {.size = sizeof pinned};
     if (tn_sim_read_memory(r->sim, tn_location_pinned(), &pinned) != TN_OK)
         return differ(r, "no figures of pinned memory");
@@ -375,8 +163,7 @@ static bool step(run *r, const call *c) {
     side *s = &r->sides[c->which % 8 == 7];
     r->now = c;
     r->active = s;
-    r->reported = false;
-    r->nested = 0;
+    r->no_memory = false;
     for (uint32_t i = 0; i < 2; i++) {
         r->device_before[i] = (tn_sim_memory){.size = sizeof r->device_before[i]};
         if (tn_sim_read_memory(r->sim, tn_location_cuda(i), &r->device_before[i]) != TN_OK)
@@ -386,8 +173,9 @@ static bool step(run *r, const call *c) {
     r->tally->calls++;
     if (!dispatch(r, s, c))
         return false;
-    disarm_faults(r);
-    if (failed(r) || !follow_pinned_frees(r) || !compare_world(r) || !compare_lifetimes(r, s) || !compare_trace(r, s))
+    settle_faults(r);
+    if (failed(r) || !follow_pinned_frees(r) || !compare_world(r) || !compare_lifetimes(r, s) ||
+        !compare_trace(r, s))
         return false;
     if (!c->quiet && !compare_snapshot(r, s))
         return false;

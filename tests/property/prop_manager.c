@@ -42,8 +42,7 @@ typedef struct shared {
 
 static shared *board;
 
-/* ---- Children
- * -------------------------------------------------------------------------------------- */
+/* ---- Children -------------------------------------------------------------------------------- */
 
 typedef struct job {
     uint64_t seed, first, count; /* of drawn sequences; count 0: `only` */
@@ -125,8 +124,7 @@ static bool run_job(const job *j) {
     return false;
 }
 
-/* ---- Shrinking
- * ---------------------------------------------------------------------------------------- */
+/* ---- Shrinking ------------------------------------------------------------------------------- */
 
 typedef struct shrink {
     program best;
@@ -222,8 +220,7 @@ static void shrink_and_print(const program *failing, const char *why) {
     fflush(stdout);
 }
 
-/* ---- The table
- * ------------------------------------------------------------------------------------------ */
+/* ---- The table ------------------------------------------------------------------------------- */
 
 /* What calls of these sections can return. */
 static const tn_status wanted[] = {TN_OK,
@@ -296,8 +293,7 @@ static bool complete_table(const tally *t) {
     return complete;
 }
 
-/* ---- The test
- * --------------------------------------------------------------------------------------------- */
+/* ---- The test -------------------------------------------------------------------------------- */
 
 static void run_one(const program *p, bool verbose) {
     job j = {.only = p, .verbose = verbose};

@@ -13,8 +13,7 @@ void tm__check(bool fits, const char *what) {
     }
 }
 
-/* ---- The world
- * ------------------------------------------------------------------------------------ */
+/* ---- The world ------------------------------------------------------------------------------- */
 
 void tm_world_init(tm_world *w, uint32_t devices) {
     memset(w, 0, sizeof *w);
@@ -69,8 +68,7 @@ void tm__wait_device(tm_world *w, uint32_t device) {
             w->now = later(w->now, w->streams[i].busy_until);
 }
 
-/* ---- Errors
- * ----------------------------------------------------------------------------------------- */
+/* ---- Errors ---------------------------------------------------------------------------------- */
 
 tn_status tm__fail(tm_manager *m, tn_status status) {
     memset(&m->error, 0, sizeof m->error);
@@ -110,8 +108,7 @@ tn_status tm__fail_in_use(tm_manager *m, const tm_value *v, const tm_materializa
     return TN_ERR_IN_USE;
 }
 
-/* ---- Checks
- * ------------------------------------------------------------------------------------------- */
+/* ---- Checks ---------------------------------------------------------------------------------- */
 
 tn_status tm__entry(tm_manager *m) {
     if (m->guard)
@@ -175,8 +172,7 @@ tn_status tm__stream(tm_manager *m, tn_stream stream, tn_location at) {
     return TN_OK;
 }
 
-/* ---- Accounting
- * ---------------------------------------------------------------------------------------- */
+/* ---- Accounting ------------------------------------------------------------------------------ */
 
 tm_place *tm_place_at(tm_manager *m, tn_location at) {
     for (size_t i = 0; i < m->place_count; i++)
@@ -234,9 +230,7 @@ tm_materialization *tm_resident(tm_value *v, tn_location at) {
 
 bool tm__protected(const tm_materialization *x) { return x->uses || x->holds || x->pendings; }
 
-/* ---- Life
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- Life ------------------------------------------------------------------------------------ */
 
 void tm_create(tm_manager *m, tm_world *world, uint64_t id, const tm_config *config) {
     memset(m, 0, sizeof *m);
@@ -363,8 +357,7 @@ void tm_destroy(tm_manager *m) {
 
 void tm_clear_trace(tm_manager *m) { m->trace_count = 0; }
 
-/* ---- Snapshots
- * ---------------------------------------------------------------------------------------- */
+/* ---- Snapshots ------------------------------------------------------------------------------- */
 
 static void view_value(const tm_value *v, tn_value_info *info, tn_materialization_info *list) {
     *info = (tn_value_info){.size = sizeof *info,

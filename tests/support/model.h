@@ -65,8 +65,7 @@ typedef struct tm_measured {
 /* M25..M28; TN_ERR_PAYLOAD. */
 tn_status tm_measure(const tm_payload *payload, tm_measured *out);
 
-/* ---- The world
- * ------------------------------------------------------------------------------------ */
+/* ---- The world ------------------------------------------------------------------------------- */
 
 /* A fault armed for the next call. */
 typedef struct tm_fault {
@@ -113,8 +112,7 @@ void tm_world_advance(tm_world *w, uint64_t ns);
 /* Called where an entry of the driver is: whether it fails now. */
 const tm_fault *tm_world_call(tm_world *w, uint32_t entry);
 
-/* ---- Managers
- * -------------------------------------------------------------------------------------- */
+/* ---- Managers -------------------------------------------------------------------------------- */
 
 typedef struct tm_manager tm_manager;
 
@@ -270,8 +268,7 @@ void tm_destroy(tm_manager *m);      /* D15 */
 tn_status tm_guarded(tm_manager *m); /* locations, trace, clear trace: what their check says */
 void tm_clear_trace(tm_manager *m);
 
-/* ---- What a snapshot must show
- * --------------------------------------------------------------------- */
+/* ---- What a snapshot must show --------------------------------------------------------------- */
 
 typedef struct tm_view {
     tn_snapshot_info info;
@@ -284,8 +281,7 @@ typedef struct tm_view {
 /* Reaps, as the library's does. */
 tn_status tm_snapshot(tm_manager *m, tm_view *out);
 
-/* ---- Reading the model
- * ------------------------------------------------------------------------------ */
+/* ---- Reading the model ----------------------------------------------------------------------- */
 
 tm_value *tm_find(tm_manager *m, tn_handle handle); /* NULL: no record of that triple */
 tm_materialization *tm_resident(tm_value *v, tn_location at);

@@ -5,8 +5,7 @@
 #include "model.h"
 #include "model_internal.h"
 
-/* ---- Reconstruction and copies
- * ----------------------------------------------------------------------------- */
+/* ---- Reconstruction and copies --------------------------------------------------------------- */
 
 /* M73: afterwards the temporary charge is still there if TN_OK. */
 static tn_status reconstruct(tm_manager *m, tm_value *v, tm_payload *out, tm_measured *x) {
@@ -153,9 +152,7 @@ static tn_status replicate(tm_manager *m, tm_value *v, tn_location from, tn_loca
     return status;
 }
 
-/* ---- Actions
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- Actions --------------------------------------------------------------------------------- */
 
 /* M23: pageable, pinned, CUDA by index. */
 static uint64_t rank(tn_location at) {

@@ -6,8 +6,7 @@
 #include "model.h"
 #include "model_internal.h"
 
-/* ---- Reaping
- * ---------------------------------------------------------------------------------------- */
+/* ---- Reaping --------------------------------------------------------------------------------- */
 
 static tm_materialization *leased(tm_lease *l, size_t index) {
     return tm_resident(tm_find(l->manager, l->handles[index]), l->at);
@@ -17,7 +16,8 @@ void tm__complete(tm_lease *l) {
     for (size_t i = 0; i < l->handle_count; i++)
         leased(l, i)->pendings--;
     l->state = TM_ENDED;
-    l->open = false; /* also where a failed wait had left it open (M146): it names nothing any longer */
+    l->open =
+        false; /* also where a failed wait had left it open (M146): it names nothing any longer */
     l->manager->version++;
     l->manager->reaped++;
 }
@@ -53,8 +53,7 @@ tn_status tm_step(tm_manager *m) {
     return tm__reap(m);
 }
 
-/* ---- Leases
- * ------------------------------------------------------------------------------------------ */
+/* ---- Leases ---------------------------------------------------------------------------------- */
 
 /* M128: what is checked before any state is touched. */
 static tn_status check_collection(tm_manager *m, const tn_handle *handles, size_t count) {
@@ -219,8 +218,7 @@ tn_status tm_release(tm_lease *l, uint32_t flags) {
     return TN_OK;
 }
 
-/* ---- Holds
- * --------------------------------------------------------------------------------------------- */
+/* ---- Holds ----------------------------------------------------------------------------------- */
 
 static tm_materialization *held(tm_hold *h, size_t index) {
     return tm_resident(tm_find(h->manager, h->handles[index]), h->at);
@@ -271,8 +269,7 @@ tn_status tm_hold_release(tm_hold *h) {
     return TN_OK;
 }
 
-/* ---- Reservations
- * ------------------------------------------------------------------------------------ */
+/* ---- Reservations ---------------------------------------------------------------------------- */
 
 static bool blank(const char *text) { return text[strspn(text, " \t\n\v\f\r")] == 0; }
 

@@ -5,8 +5,7 @@
 #include "model.h"
 #include "model_internal.h"
 
-/* ---- Measures
- * ------------------------------------------------------------------------------------- */
+/* ---- Measures -------------------------------------------------------------------------------- */
 
 static bool same_device(tn_location a, tn_location b) {
     return tm__host(a) ? tm__host(b) : tm_same_at(a, b);
@@ -101,8 +100,7 @@ tn_status tm__check_independent(tm_manager *m, const tm_payload *p) {
     return TN_ERR_OWNERSHIP;
 }
 
-/* ---- Install and remove
- * ------------------------------------------------------------------------------ */
+/* ---- Install and remove ---------------------------------------------------------------------- */
 
 void tm__install(tm_manager *m, tm_value *v, tn_location at, const tm_payload *p, uint64_t actual) {
     tm_place *place = tm__track(m, at);
@@ -139,8 +137,7 @@ static tm_value *new_value(tm_manager *m, const tn_value_spec *spec) {
     return v;
 }
 
-/* ---- Adopt and register
- * --------------------------------------------------------------------------------- */
+/* ---- Adopt and register ---------------------------------------------------------------------- */
 
 static tn_status reservation_fits(tm_manager *m, tm_reservation *r, tn_location at,
                                   uint64_t charge) {

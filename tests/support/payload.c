@@ -293,8 +293,7 @@ bool tt_check(const void *payload, uint64_t seed) {
     return true;
 }
 
-/* ---- The callbacks of the types
- * ------------------------------------------------------------------ */
+/* ---- The callbacks of the types -------------------------------------------------------------- */
 
 static tn_status measure(const void *payload, tn_storage *storages, size_t *inout_count,
                          uint64_t *out_logical_bytes) {
@@ -445,8 +444,7 @@ void tt_reset(void) {
     set_hook(&destroy_hook, NULL, NULL);
 }
 
-/* ---- Sources
- * ------------------------------------------------------------------------------------- */
+/* ---- Sources --------------------------------------------------------------------------------- */
 
 static tn_status source_load(void *context, const tn_load_request *request,
                              tn_load_result *result) {

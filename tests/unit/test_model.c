@@ -2,8 +2,7 @@
 /* The reference model: accounting, sources, actions (MC19..MC79). */
 #include "model_cases.h"
 
-/* ---- Accounting
- * ------------------------------------------------------------------------------------ */
+/* ---- Accounting ------------------------------------------------------------------------------ */
 
 static void model_mc019_022_adopt_and_budgets(void **state) {
     (void)state;
@@ -102,8 +101,7 @@ static void model_mc027_admission_before_aliases(void **state) {
     }
 }
 
-/* ---- Sources
- * ---------------------------------------------------------------------------------------- */
+/* ---- Sources --------------------------------------------------------------------------------- */
 
 static void model_mc041_043_loads_in_place(void **state) {
     (void)state;
@@ -238,8 +236,7 @@ static void model_mc050_054_types_ceilings_places(void **state) {
     expect_place(P, 32, 0, 32, 32);
 }
 
-/* ---- Actions
- * ---------------------------------------------------------------------------------------- */
+/* ---- Actions --------------------------------------------------------------------------------- */
 
 static void model_mc057_062_no_ops_and_refusals(void **state) {
     (void)state;

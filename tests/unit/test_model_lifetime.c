@@ -2,8 +2,7 @@
 /* The reference model: versions, lifetimes, close, orders (MC82..MC175). */
 #include "model_cases.h"
 
-/* ---- Versions and lifetimes
- * -------------------------------------------------------------------------- */
+/* ---- Versions and lifetimes ------------------------------------------------------------------ */
 
 static void model_mc082_084_versions(void **state) {
     (void)state;
@@ -173,8 +172,7 @@ static void model_mc102_104_failing_releases(void **state) {
     assert_int_equal(version(), before + 2);
 }
 
-/* ---- Close
- * -------------------------------------------------------------------------------------------- */
+/* ---- Close ----------------------------------------------------------------------------------- */
 
 static void expect_close(uint64_t active, uint64_t pending, uint64_t holds, uint64_t reservations) {
     assert_int_equal(m->error.active_lease_count, active);
