@@ -106,8 +106,7 @@ tn_status tn__heavy_fence(void) {
         return TN_ERR_SYSTEM;
     }
     if (!tn__load_rlx(&tn__fence_asymmetric)) {
-        /* seq_cst: both sides store, then load the other's variable; acquire/release cannot order
-         * that */
+        /* [fence] heavy. seq_cst, because store -> load cannot be ordered by acquire and release. */
         tn__fence_sc();
         return TN_OK;
     }

@@ -39,12 +39,14 @@ TN_NODISCARD tn_status tn__rcu_synchronize(void);
 extern _Atomic int tn__fence_asymmetric;
 void tn__fence_ready(void);
 
+/* [fence] light. Pairs: tn__heavy_fence(). Orders: a reader's stores before it -> its loads after it.
+ * Without: a reader's pin is still in its store buffer when a removal scans, and the reader loads the
+ * state word from before it: use after free. Acquire/release cannot order a store before a load. */
 static inline void tn__light_fence(void) {
     if (tn__likely(tn__load_rlx(&tn__fence_asymmetric)))
-        tn__fence_compiler();
+        tn__fence_compiler(); /* [fence] the writer's membarrier makes it a full one */
     else
-        /* seq_cst: store before the fence -> load after it, which acquire/release cannot order */
-        tn__fence_sc();
+        tn__fence_sc(); /* [fence] seq_cst, because store -> load is not acquire/release's order */
 }
 
 /* TN_ERR_SYSTEM: no ordering was established; the caller must behave as if the fence had found a

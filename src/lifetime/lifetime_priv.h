@@ -275,6 +275,8 @@ void tn__streams_open(tn__record *record, uint64_t generation, tn_stream stream,
                       const tn_stream_info *info);
 tn__stream_node *tn__streams_close(tn__record *record); /* registration order */
 void tn__streams_reopen(tn__record *record, uint64_t generation, tn__stream_node *nodes);
+/* At destroy: whatever is still listed (a lease that a forced close detached). */
+void tn__streams_forget(tn__record *record);
 void tn__streams_retire(tn__life *life, tn__record *record, tn__stream_node *nodes);
 
 /* reap.c */

@@ -38,6 +38,7 @@ static void free_events(tn__events *events) {
 }
 
 void tn__record_forget(tn__record *record) {
+    tn__streams_forget(record);
     free_pins(tn__load_rlx(&record->pins));
     free_events(tn__load_rlx(&record->events));
     tn__free(tn__load_rlx(&record->label));

@@ -79,6 +79,16 @@ void tn__streams_retire(tn__life *life, tn__record *record, tn__stream_node *nod
     }
 }
 
+void tn__streams_forget(tn__record *record) {
+    tn__stream_node *node = tn__streams_close(record);
+    while (node) {
+        tn__stream_node *next = tn__load_rlx(&node->next);
+        if (node != &record->first)
+            tn__free(node);
+        node = next;
+    }
+}
+
 static bool listed(tn__stream_node *node, tn_stream stream) {
     for (; node; node = tn__load_rlx(&node->next))
         if (tn__load_rlx(&node->stream) == stream)

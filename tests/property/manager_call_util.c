@@ -47,10 +47,13 @@ static tn_status adopt(run *r, side *s, const call *c, tn_payload p, const tm_pa
     if (reserved)
         say(r, ", reservation %d:%zu", (int)(owner - r->sides), which);
     say(r, "\n");
-    tn_status status =
-        reserved ? tn_manager_adopt_reserved(m, p, at, mode, &owner->reservations[which], out)
-                 : tn_manager_adopt(m, p, at, mode, out);
-    observe_faults(r);
+    tn_status status;
+    do {
+        arm_faults(r, c);
+        status = reserved
+                     ? tn_manager_adopt_reserved(m, p, at, mode, &owner->reservations[which], out)
+                     : tn_manager_adopt(m, p, at, mode, out);
+    } while (again(r, s, status));
     s->model.next_index = status == TN_OK ? got.index : s->model.next_index;
     if (!out || !m)
         *expected = TN_ERR_KIND;
@@ -88,7 +91,6 @@ static bool run_adopt(run *r, side *s, const call *c) {
         given.type = model.type = NULL;
     if (wrong(r, WRONG_ZERO_HANDLE))
         given.data = NULL, model.data = NULL;
-    arm_faults(r, c);
     uint64_t highest = s->model.next_index;
     tn_status expected, status = adopt(r, s, c, given, &model, at, mode, &expected);
     if (status != TN_OK)
@@ -139,10 +141,11 @@ static bool run_register(run *r, side *s, const call *c) {
     say(r, "%s %llu/%llu, %s, source at %s, script %llx\n", spec.type ? spec.type->name : "NULL",
         (ull)spec.logical_bytes, (ull)spec.storage_bytes,
         spec.replica_mode == TN_REPLICABLE ? "rep" : "exc", location_text(at), (ull)src->script);
-    arm_faults(r, c);
-    tn_status status =
-        tn_manager_register_source(m, &spec, &real, at, wrong(r, WRONG_OUT) ? NULL : &got);
-    observe_faults(r);
+    tn_status status;
+    do {
+        arm_faults(r, c);
+        status = tn_manager_register_source(m, &spec, &real, at, wrong(r, WRONG_OUT) ? NULL : &got);
+    } while (again(r, s, status));
     if (!m || wrong(r, WRONG_OUT))
         return compare_refusal(r, s, status, TN_ERR_KIND);
     s->model.next_index = status == TN_OK ? got.index : s->model.next_index;
@@ -241,9 +244,11 @@ bool run_action(run *r, side *s, const call *c) {
         report.size = 4;
         out = &report;
     }
-    arm_faults(r, c);
-    tn_status status = call_action(r, m, c, &a, out);
-    observe_faults(r);
+    tn_status status;
+    do {
+        arm_faults(r, c);
+        status = call_action(r, m, c, &a, out);
+    } while (again(r, s, status));
     if (!m || wrong(r, WRONG_OUT))
         return compare_refusal(r, s, status, TN_ERR_KIND);
     tn_status expected = model_action(s, c, &a);
@@ -259,10 +264,12 @@ static bool run_version(run *r, side *s, const call *c) {
     uint64_t got = 0, want = 0;
     bool bad = wrong(r, WRONG_MANAGER) || wrong(r, WRONG_OUT);
     say(r, "\n");
-    arm_faults(r, c);
-    tn_status status = tn_manager_state_version(wrong(r, WRONG_MANAGER) ? NULL : s->library,
-                                                wrong(r, WRONG_OUT) ? NULL : &got);
-    observe_faults(r);
+    tn_status status;
+    do {
+        arm_faults(r, c);
+        status = tn_manager_state_version(wrong(r, WRONG_MANAGER) ? NULL : s->library,
+                                          wrong(r, WRONG_OUT) ? NULL : &got);
+    } while (again(r, s, status));
     if (bad)
         return compare_refusal(r, s, status, TN_ERR_KIND);
     if (!compare_result(r, s, status, tm_version(&s->model, &want)))
@@ -276,10 +283,12 @@ static bool run_snapshot(run *r, side *s, const call *c) {
         return true;
     bool bad = wrong(r, WRONG_MANAGER) || wrong(r, WRONG_OUT);
     say(r, "(kept)\n");
-    arm_faults(r, c);
-    tn_status status = tn_snapshot_take(wrong(r, WRONG_MANAGER) ? NULL : s->library,
-                                        wrong(r, WRONG_OUT) ? NULL : &s->kept);
-    observe_faults(r);
+    tn_status status;
+    do {
+        arm_faults(r, c);
+        status = tn_snapshot_take(wrong(r, WRONG_MANAGER) ? NULL : s->library,
+                                  wrong(r, WRONG_OUT) ? NULL : &s->kept);
+    } while (again(r, s, status));
     if (bad)
         return compare_refusal(r, s, status, TN_ERR_KIND);
     return compare_result(r, s, status, tm_snapshot(&s->model, &s->kept_view));
@@ -356,10 +365,12 @@ static bool run_clear_trace(run *r, side *s) {
 static bool run_step(run *r, side *s, const call *c) {
     uint64_t done = 0;
     say(r, "\n");
-    arm_faults(r, c);
-    tn_status status =
-        tn_manager_step(wrong(r, WRONG_MANAGER) ? NULL : s->library, c->arg[0] % 2 ? &done : NULL);
-    observe_faults(r);
+    tn_status status;
+    do {
+        arm_faults(r, c);
+        status = tn_manager_step(wrong(r, WRONG_MANAGER) ? NULL : s->library,
+                                 c->arg[0] % 2 ? &done : NULL);
+    } while (again(r, s, status));
     if (wrong(r, WRONG_MANAGER))
         return compare_refusal(r, s, status, TN_ERR_KIND);
     if (!compare_result(r, s, status, tm_step(&s->model)))
@@ -378,9 +389,11 @@ static bool run_close(run *r, side *s, const call *c) {
         flags |= 4u << c->arg[2] % 29;
     /* Which events are queried and which are waited for is open; D4. */
     say(r, "flags %u\n", flags);
-    arm_faults(r, c);
-    tn_status status = tn_manager_close(wrong(r, WRONG_MANAGER) ? NULL : s->library, flags);
-    observe_faults(r);
+    tn_status status;
+    do {
+        arm_faults(r, c);
+        status = tn_manager_close(wrong(r, WRONG_MANAGER) ? NULL : s->library, flags);
+    } while (again(r, s, status));
     if (wrong(r, WRONG_MANAGER))
         return compare_refusal(r, s, status, TN_ERR_KIND);
     return compare_result(r, s, status, tm_close(&s->model, flags));

@@ -24,7 +24,12 @@ static collection draw_collection(run *r, side *s, const call *c) {
     collection out;
     memset(&out, 0, sizeof out);
     out.count = 1 + (c->arg[1] % 8 > 4 ? c->arg[1] / 8 % COLLECTION : 0);
-    out.handles[0] = choose_value(r, s, c->arg[0]);
+    for (uint32_t k = 0; k < 4; k++) { /* mostly one that is somewhere */
+        out.handles[0] = choose_value(r, s, c->arg[0] + 8 * k);
+        tm_value *v = tm_find(&s->model, out.handles[0]);
+        if (v && v->count)
+            break;
+    }
     out.at = choose_place(s, out.handles[0], c->arg[2]);
     for (size_t i = 1; i < out.count; i++) {
         uint32_t x = c->arg[3] >> (i * 3);
@@ -61,10 +66,12 @@ static bool run_acquire(run *r, side *s, const call *c) {
     tn_lease *out = &s->leases[s->model.lease_count];
     say_collection(r, &x);
     say(r, ", %s\n", stream_text(r, stream));
-    arm_faults(r, c);
-    tn_status status = tn_manager_acquire(m, null ? NULL : x.handles, x.count, x.at, stream,
-                                          wrong(r, WRONG_OUT) ? NULL : out);
-    observe_faults(r);
+    tn_status status;
+    do {
+        arm_faults(r, c);
+        status = tn_manager_acquire(m, null ? NULL : x.handles, x.count, x.at, stream,
+                                    wrong(r, WRONG_OUT) ? NULL : out);
+    } while (again(r, s, status));
     if (!m || wrong(r, WRONG_OUT))
         return compare_refusal(r, s, status, TN_ERR_KIND);
     tm_lease *l;
@@ -81,10 +88,12 @@ static bool run_hold(run *r, side *s, const call *c) {
     tn_hold *out = &s->holds[s->model.hold_count];
     say_collection(r, &x);
     say(r, "\n");
-    arm_faults(r, c);
-    tn_status status = tn_manager_hold(m, null ? NULL : x.handles, x.count, x.at,
-                                       wrong(r, WRONG_OUT) ? NULL : out);
-    observe_faults(r);
+    tn_status status;
+    do {
+        arm_faults(r, c);
+        status = tn_manager_hold(m, null ? NULL : x.handles, x.count, x.at,
+                                 wrong(r, WRONG_OUT) ? NULL : out);
+    } while (again(r, s, status));
     if (!m || wrong(r, WRONG_OUT))
         return compare_refusal(r, s, status, TN_ERR_KIND);
     tm_hold *h;
@@ -115,9 +124,11 @@ static bool run_reserve(run *r, side *s, const call *c) {
     tn_manager *m = wrong(r, WRONG_MANAGER) ? NULL : s->library;
     tn_reservation *out = &s->reservations[s->model.reservation_count];
     say(r, "%s, %llu\n", location_text(at), (ull)bytes);
-    arm_faults(r, c);
-    tn_status status = tn_manager_reserve(m, at, bytes, label, wrong(r, WRONG_OUT) ? NULL : out);
-    observe_faults(r);
+    tn_status status;
+    do {
+        arm_faults(r, c);
+        status = tn_manager_reserve(m, at, bytes, label, wrong(r, WRONG_OUT) ? NULL : out);
+    } while (again(r, s, status));
     if (!m || wrong(r, WRONG_OUT))
         return compare_refusal(r, s, status, TN_ERR_KIND);
     tm_reservation *v;
@@ -127,18 +138,18 @@ static bool run_reserve(run *r, side *s, const call *c) {
 /* ---- Leases ---------------------------------------------------------------------------------- */
 
 /* Mostly an active one; TM_LIFETIMES: there is none at all. */
-static size_t choose_lease(side *s, uint32_t x) {
+static size_t choose_lease(side *s, uint32_t x, bool cuda) {
     size_t count = s->model.lease_count;
     for (size_t i = 0; i < count && x % 8; i++) {
         size_t k = (x / 8 + i) % count;
-        if (s->model.leases[k].open)
+        if (s->model.leases[k].open && (s->model.leases[k].stream_count || !cuda))
             return k;
     }
     return count ? x / 8 % count : TM_LIFETIMES;
 }
 
 static bool run_lookup(run *r, side *s, const call *c) {
-    size_t i = choose_lease(s, c->arg[0]);
+    size_t i = choose_lease(s, c->arg[0], false);
     if (i == TM_LIFETIMES)
         return true;
     tm_lease *l = &s->model.leases[i];
@@ -166,7 +177,7 @@ static bool run_lookup(run *r, side *s, const call *c) {
 }
 
 static bool run_lease_read(run *r, side *s, const call *c) {
-    size_t i = choose_lease(s, c->arg[0]);
+    size_t i = choose_lease(s, c->arg[0], false);
     if (i == TM_LIFETIMES)
         return true;
     const tm_lease *l = &s->model.leases[i];
@@ -195,16 +206,18 @@ static bool run_lease_read(run *r, side *s, const call *c) {
 }
 
 static bool run_add_stream(run *r, side *s, const call *c) {
-    size_t i = choose_lease(s, c->arg[0]);
+    size_t i = choose_lease(s, c->arg[0], true);
     if (i == TM_LIFETIMES)
         return true;
     tm_lease *l = &s->model.leases[i];
     tn_stream stream = choose_stream(r, l->at, c->arg[1]);
     stream = wrong_stream(r, l->at, stream ? stream : r->streams[0]);
     say(r, "lease %zu, %s\n", i, stream_text(r, stream));
-    arm_faults(r, c);
-    tn_status status = tn_lease_add_stream(wrong(r, WRONG_MANAGER) ? NULL : &s->leases[i], stream);
-    observe_faults(r);
+    tn_status status;
+    do {
+        arm_faults(r, c);
+        status = tn_lease_add_stream(wrong(r, WRONG_MANAGER) ? NULL : &s->leases[i], stream);
+    } while (again(r, s, status));
     if (wrong(r, WRONG_MANAGER))
         return compare_refusal(r, s, status, TN_ERR_KIND);
     tn_status expected = tm_add_stream(l, stream);
@@ -213,16 +226,18 @@ static bool run_add_stream(run *r, side *s, const call *c) {
 }
 
 static bool run_release(run *r, side *s, const call *c) {
-    size_t i = choose_lease(s, c->arg[0]);
+    size_t i = choose_lease(s, c->arg[0], false);
     if (i == TM_LIFETIMES)
         return true;
     uint32_t flags = c->arg[1] % 4 ? 0 : TN_RELEASE_WAIT;
     if (wrong(r, WRONG_VALUE))
         flags |= 2u << c->arg[1] % 31;
     say(r, "lease %zu, flags %u\n", i, flags);
-    arm_faults(r, c);
-    tn_status status = tn_lease_release(wrong(r, WRONG_MANAGER) ? NULL : &s->leases[i], flags);
-    observe_faults(r);
+    tn_status status;
+    do {
+        arm_faults(r, c);
+        status = tn_lease_release(wrong(r, WRONG_MANAGER) ? NULL : &s->leases[i], flags);
+    } while (again(r, s, status));
     if (wrong(r, WRONG_MANAGER))
         return compare_refusal(r, s, status, TN_ERR_KIND);
     tn_status expected = tm_release(&s->model.leases[i], flags);
@@ -374,7 +389,7 @@ bool run_machine(run *r, side *s, const call *c) {
         tm_world_advance(&r->world, ns);
         return tn_sim_advance(r->sim, ns) == TN_OK || differ(r, "time stands still");
     }
-    if (c->arg[1] % 2)
+    if (c->arg[1] % 4)
         return read_leased(r, s, c, ns);
     tn_stream stream = r->streams[c->arg[2] % 6];
     say(r, "%s for %llu ns\n", stream_text(r, stream), (ull)ns);

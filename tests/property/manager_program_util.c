@@ -74,6 +74,10 @@ void program_draw(program *p, uint64_t seed) {
     p->count = PROGRAM_CALLS;
     for (size_t i = 0; i < PROGRAM_CALLS; i++)
         draw_call(&d, &p->calls[i], mistakes, faults);
+    for (size_t i = 0; i < 4; i++) { /* there is little to do without values */
+        p->calls[i].op = i % 2 ? OP_ADOPT : OP_REGISTER;
+        p->calls[i].which = i == 3 ? 7 : 0;
+    }
 }
 
 void program_write(const program *p, char *text, size_t room) {

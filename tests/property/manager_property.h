@@ -32,11 +32,16 @@
     X(ADOPT_RESERVED, 4)                                                                           \
     X(REGISTER, 7)                                                                                 \
     X(ENSURE, 14)                                                                                  \
-    X(COPY, 3) X(MOVE, 10) X(DROP, 7) X(DISCARD, 3) X(ACQUIRE, 9) X(LOOKUP, 4) X(LEASE_READ, 2)    \
-        X(ADD_STREAM, 4) X(RELEASE, 8) X(HOLD, 4) X(HOLD_RELEASE, 4) X(HOLD_READ, 1) X(RESERVE, 5) \
-            X(RESERVATION_RELEASE, 4) X(RESERVATION_READ, 1) X(VERSION, 3) X(SNAPSHOT, 2)          \
-                X(SNAPSHOT_CHECK, 2) X(LOCATIONS, 1) X(TRACE, 1) X(CLEAR_TRACE, 1) X(STEP, 2)      \
-                    X(CLOSE, 1) X(CREATE, 1) X(USE, 5) X(ADVANCE, 5)
+    X(COPY, 3)                                                                                     \
+    X(MOVE, 10)                                                                                    \
+    X(DROP, 7)                                                                                     \
+    X(DISCARD, 3)                                                                                  \
+    X(ACQUIRE, 9)                                                                                  \
+    X(LOOKUP, 4)                                                                                   \
+    X(LEASE_READ, 2) X(ADD_STREAM, 4) X(RELEASE, 8) X(HOLD, 4) X(HOLD_RELEASE, 4) X(HOLD_READ, 1)  \
+        X(RESERVE, 5) X(RESERVATION_RELEASE, 4) X(RESERVATION_READ, 1) X(VERSION, 3)               \
+            X(SNAPSHOT, 2) X(SNAPSHOT_CHECK, 2) X(LOCATIONS, 1) X(TRACE, 1) X(CLEAR_TRACE, 1)      \
+                X(STEP, 2) X(CLOSE, 1) X(CREATE, 1) X(USE, 5) X(ADVANCE, 5)
 
 enum op {
 #define OP_ENUM(name, weight) OP_##name,
@@ -161,7 +166,7 @@ typedef struct run {
     side *active;
     tn_status other_status; /* what a source heard from the other manager */
     uint32_t fault;
-    bool armed, no_memory, expect_no_readings;
+    bool armed, expect_no_readings;
     tn_sim_memory device_before[2];
 } run;
 
@@ -231,7 +236,7 @@ tm_load model_load;
  * source's. */
 void nested_calls(run *r, side *s, bool guard);
 
-/* ---- Faults ---- */
+/* ---- Faults ---------------------------------------------------------------------------------- */
 
 /*
  * Around a call of the library:
@@ -251,8 +256,8 @@ bool again(run *r, side *s, tn_status status);
 void settle_faults(run *r);
 /* Sources that were called in vain: what the model has not done for that. */
 void follow_vain_loads(run *r, side *s);
-bool follow_clock(run *r);
 bool compare_snapshot(run *r, side *s);
+bool read_devices(run *r); /* the figures before an action */
 
 /* ---- Calls ----------------------------------------------------------------------------------- */
 

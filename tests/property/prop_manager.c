@@ -55,7 +55,7 @@ static uint64_t sequence_seed(uint64_t seed, uint64_t index) {
 }
 
 static void child(const job *j) {
-    static program p;
+    static program p, empty;
     if (j->silent) {
         int null = open("/dev/null", O_WRONLY);
         if (null >= 0) {
@@ -63,6 +63,8 @@ static void child(const job *j) {
             (void)dup2(null, STDOUT_FILENO);
         }
     }
+    if (!program_run(&empty, &board->tally, false, board->failure))
+        _exit(1);
     if (j->only && !program_run(j->only, &board->tally, j->verbose, board->failure))
         _exit(1);
     for (uint64_t i = 0; i < j->count; i++) {
@@ -265,6 +267,13 @@ static void print_table(const tally *t) {
                 printf(" %9s", ".");
         printf("\n");
     }
+    printf("\n%-56s %9s %9s\n", "faults", "armed", "hit");
+    for (uint32_t f = 1; f < FAULT_COUNT; f++)
+        printf("%-56s %9llu %9llu\n", fault_name(f), (unsigned long long)t->faults[f][0],
+               (unsigned long long)t->faults[f][1]);
+    printf("%llu loads, %llu pending leases reaped, %llu calls from inside callbacks\n",
+           (unsigned long long)t->loads, (unsigned long long)t->reaped,
+           (unsigned long long)t->nested);
     printf("%llu calls, %llu comparisons\n", (unsigned long long)t->calls,
            (unsigned long long)t->checks);
 }

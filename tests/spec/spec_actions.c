@@ -187,6 +187,27 @@ static void mc066_moves_among_replicas(void **state) {
     assert_int_equal(tt_count().copies, copies);
 }
 
+/* With an explicit source only the two named locations count (M91). */
+static void mc066_sampled_device_of_explicit_moves(void **state) {
+    struct spec *f = *state;
+    tn_manager *m = MANAGER(f);
+    tn_handle h = adopt_rep(f, m, P);
+    tn_report r;
+
+    ensure(m, h, C1);
+    r = move_from(m, h, N, P);
+    assert_at(r.allocator, NOWHERE);
+    assert_true(r.allocated_bytes_before == TN_READING_ABSENT);
+    r = move_from(m, h, P, C1);
+    assert_report(r, TN_ACTION_MOVE, 0, C1, P);
+    assert_at(r.allocator, C1);
+    assert_true(r.allocated_bytes_before != TN_READING_ABSENT);
+    assert_int_equal(r.allocated_bytes_after, r.allocated_bytes_before - 32); /* M92 */
+    r = move_from(m, h, C0, N);
+    assert_at(r.allocator, C0);
+    assert_int_equal(r.allocated_bytes_after, r.allocated_bytes_before + 32);
+}
+
 static void mc067_preferred_replica(void **state) {
     struct spec *f = *state;
     tn_manager *m = MANAGER(f);
@@ -308,6 +329,34 @@ static void mc072_failed_allocation_changes_nothing(void **state) {
     ensure(m, h, C0);
     move(m, h, N);
     assert_replicas(m, h, C0, N);
+}
+
+/* A copy that does not fit is released, and everything is as before (M95, M114). */
+static void mc072_copy_that_does_not_fit(void **state) {
+    struct spec *f = *state;
+    tn_manager *m = MANAGER(f);
+    tn_handle h = adopt_rep(f, m, P);
+    tn_handle src = register_src(m, spec_source(f));
+    uint64_t live = tt_count().live;
+    char *before = spec_describe(m, 0);
+
+    tt_grow_copy(1);
+    assert_status(tn_manager_ensure(m, h, N, NULL, NULL), TN_ERR_MATERIALIZATION);
+    assert_int_equal(tn_last_error()->expected, 32);
+    assert_int_equal(tn_last_error()->actual, 40);
+    tt_grow_copy(1);
+    assert_status(tn_manager_move(m, h, C0, NOWHERE, NULL, NULL), TN_ERR_MATERIALIZATION);
+    assert_int_equal(tt_count().live, live);
+    assert_unchanged(m, before, 0);
+    before = spec_describe(m, SPEC_NO_PEAKS);
+    tt_grow_copy(1);
+    assert_status(tn_manager_ensure(m, src, C0, NULL, NULL), TN_ERR_MATERIALIZATION);
+    assert_int_equal(tt_count().live, live);
+    assert_unchanged(m, before, SPEC_NO_PEAKS);
+    assert_peaks(m, P, 32, 64);
+    assert_locations(m, P);
+    move(m, h, C0);
+    ensure(m, src, C0);
 }
 
 static void mc073_failed_allocation_after_a_load(void **state) {
@@ -522,12 +571,14 @@ static const struct CMUnitTest tests[] = {
     SPEC_BOTH(mc064_move_is_charged_at_both_ends),
     SPEC_BOTH(mc065_move_to_an_untracked_location),
     SPEC_BOTH(mc066_moves_among_replicas),
+    SPEC_BOTH(mc066_sampled_device_of_explicit_moves),
     SPEC_BOTH(mc067_preferred_replica),
     SPEC_BOTH(mc068_protection_of_the_destination_does_not_matter),
     SPEC_BOTH(mc069_move_does_not_fall_back),
     SPEC_BOTH(mc070_discard_is_all_or_nothing),
     SPEC_BOTH(mc071_discard_of_an_unloaded_value),
     SPEC_BOTH(mc072_failed_allocation_changes_nothing),
+    SPEC_BOTH(mc072_copy_that_does_not_fit),
     SPEC_BOTH(mc073_failed_allocation_after_a_load),
     SPEC_BOTH(mc074_copy_is_ensure),
     SPEC_BOTH(mc075_transfer_streams_must_fit),

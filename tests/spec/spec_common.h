@@ -140,8 +140,7 @@ tn_handle spec_register_spec(tn_manager *m, tt_source *s, tn_location at,
 /** `src`: replicable, source location P. */
 tn_handle register_src(tn_manager *m, tt_source *s);
 
-/* ---- Actions that must succeed ----------------------------------------------------------------
- */
+/* ---- Actions that must succeed ------------------------------------------------------------ */
 
 /* Without a transfer stream; they return the report. */
 tn_report ensure(tn_manager *m, tn_handle h, tn_location at);
@@ -231,8 +230,7 @@ char *spec_describe(tn_manager *m, unsigned flags);
         free(spec_after_);                                                                         \
     } while (0)
 
-/* ---- Assertions -------------------------------------------------------------------------------
- */
+/* ---- Assertions --------------------------------------------------------------------------- */
 
 #define assert_at(a, b) spec_assert_at((a), (b), #a, __FILE__, __LINE__)
 void spec_assert_at(tn_location got, tn_location want, const char *text, const char *file,

@@ -263,15 +263,18 @@ static void mc161_a_callback_never_waits_for_a_transition(void **state) {
 enum { FIRST_RESERVES = 300 };
 
 struct first {
+    atomic_int watched;  /* the manager that the second worker looks at, + 1 */
     atomic_int reserved; /* how many managers the first worker is done with */
-    atomic_int begun;
     tn_manager *managers[FIRST_RESERVES];
     tn_reservation reservations[FIRST_RESERVES];
 };
 
-static const char *reserve_first(struct first *x) {
-    for (int i = 0; i < FIRST_RESERVES && !tn_test_workers_failed(); i++) {
-        atomic_store(&x->begun, i + 1);
+/* One manager after the other, each as soon as somebody looks at it. */
+static const char *reserve_when_watched(struct first *x) {
+    for (int i = 0; i < FIRST_RESERVES; i++) {
+        while (atomic_load(&x->watched) <= i)
+            if (tn_test_workers_failed())
+                return NULL;
         TN_WORKER_STATUS(tn_manager_reserve(x->managers[i], P, 0, "first", &x->reservations[i]),
                          TN_OK);
         atomic_store(&x->reserved, i + 1);
@@ -279,50 +282,81 @@ static const char *reserve_first(struct first *x) {
     return NULL;
 }
 
-/* Follows the first worker: what it sees must agree with real time (M21, M255). */
-static const char *read_locations(struct first *x) {
-    int i = 0;
+/* What it sees must agree with real time (M21, M255). */
+static const char *read_locations(struct first *x, int i) {
+    size_t count = 0;
 
-    while (i < FIRST_RESERVES && !tn_test_workers_failed()) {
+    while (count == 0 && !tn_test_workers_failed()) {
         bool done = atomic_load(&x->reserved) > i;
+        tn_snapshot_info head = {.size = sizeof head};
+        tn_snapshot *s = NULL;
         tn_location at[2];
-        size_t count = 2;
+        tn_status status;
 
+        count = 2;
         TN_WORKER_STATUS(tn_manager_locations(x->managers[i], at, &count), TN_OK);
         TN_WORKER_CHECK(count <= 1);
         TN_WORKER_CHECK(count == 1 || !done);
-        TN_WORKER_CHECK(count == 0 || tn_location_equal(at[0], P));
-        if (count == 1) { /* tracked: then its operation is complete, so the record is there */
-            tn_snapshot *s = NULL;
-            tn_snapshot_info head = {.size = sizeof head};
-
-            TN_WORKER_CHECK(atomic_load(&x->begun) > i);
-            TN_WORKER_STATUS(tn_snapshot_take(x->managers[i], &s), TN_OK);
-            if (tn_snapshot_read(s, &head) != TN_OK)
-                head.location_count = 0;
-            tn_snapshot_drop(s);
-            TN_WORKER_CHECK(head.location_count == 1);
-            TN_WORKER_CHECK(head.reservation_count == 1);
-            i++;
-        }
+        if (count == 0)
+            continue;
+        TN_WORKER_CHECK(tn_location_equal(at[0], P));
+        TN_WORKER_STATUS(tn_snapshot_take(x->managers[i], &s), TN_OK);
+        status = tn_snapshot_read(s, &head);
+        tn_snapshot_drop(s);
+        TN_WORKER_STATUS(status, TN_OK);
+        TN_WORKER_CHECK(head.location_count == 1);
+        TN_WORKER_CHECK(head.reservation_count == 1); /* tracked: its operation is complete */
     }
     return NULL;
 }
 
-static const char *first_worker(int index, void *arg) {
-    return index == 0 ? reserve_first(arg) : read_locations(arg);
+/* No snapshot of an instant shows a location whose tracking operation is not complete. */
+static const char *take_snapshots(struct first *x, int i) {
+    tn_snapshot_info head = {.size = sizeof head};
+
+    while (head.reservation_count == 0 && !tn_test_workers_failed()) {
+        tn_snapshot *s = NULL;
+        tn_status status;
+
+        TN_WORKER_STATUS(tn_snapshot_take(x->managers[i], &s), TN_OK);
+        status = tn_snapshot_read(s, &head);
+        tn_snapshot_drop(s);
+        TN_WORKER_STATUS(status, TN_OK);
+        TN_WORKER_CHECK(!head.exact || head.location_count == head.reservation_count);
+        TN_WORKER_CHECK(!head.exact || head.state_version == 2 * head.reservation_count);
+    }
+    return NULL;
 }
 
-static void mc163_locations_during_the_first_reserve(void **state) {
+static const char *watch(struct first *x, const char *(*look)(struct first *x, int i)) {
+    for (int i = 0; i < FIRST_RESERVES && !tn_test_workers_failed(); i++) {
+        const char *text;
+
+        atomic_store(&x->watched, i + 1);
+        text = look(x, i);
+        if (text != NULL)
+            return text;
+    }
+    return NULL;
+}
+
+static const char *locations_worker(int index, void *arg) {
+    return index == 0 ? reserve_when_watched(arg) : watch(arg, read_locations);
+}
+
+static const char *snapshots_worker(int index, void *arg) {
+    return index == 0 ? reserve_when_watched(arg) : watch(arg, take_snapshots);
+}
+
+static void run_first(struct spec *f, tn_test_worker_fn *worker) {
     static struct first x;
-    struct spec *f = *state;
     tn_config config = spec_config(f);
     const char *text;
 
     memset(&x, 0, sizeof x);
     for (int i = 0; i < FIRST_RESERVES; i++)
         assert_ok(tn_manager_create(&config, &x.managers[i]));
-    text = tn_test_workers_run(2, first_worker, &x);
+    text = tn_test_workers_run(2, worker, &x);
     for (int i = 0; i < FIRST_RESERVES; i++) {
         if (x.reservations[i].record != NULL)
             release_reservation(&x.reservations[i]);
@@ -332,6 +366,14 @@ static void mc163_locations_during_the_first_reserve(void **state) {
     assert_null_text(text);
 }
 
+static void mc163_locations_during_the_first_reserve(void **state) {
+    run_first(*state, locations_worker);
+}
+
+static void mc163_snapshots_during_the_first_reserve(void **state) {
+    run_first(*state, snapshots_worker);
+}
+
 static const struct CMUnitTest tests[] = {
     SPEC_BOTH(mc158_a_callback_may_wait_for_another_thread),
     SPEC_BOTH(mc158_even_if_that_thread_waits_already),
@@ -339,6 +381,7 @@ static const struct CMUnitTest tests[] = {
     SPEC_BOTH(mc161_a_chain_of_callbacks_that_comes_back),
     SPEC_CONCURRENT(mc161_a_callback_never_waits_for_a_transition),
     SPEC_BOTH(mc163_locations_during_the_first_reserve),
+    SPEC_BOTH(mc163_snapshots_during_the_first_reserve),
 };
 
 TN_TEST_MAIN("spec.guard_threads", tests)

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Functional movement and whole programs: cases MC177..MC181. */
-#include "spec_common.h"
-
 #include <errno.h>
 #include <stdio.h>
-#include <unistd.h>
+
+#include "spec_common.h"
 
 static tn_payload place(struct spec *f, tn_payload payload, tn_location to, uint32_t flags) {
     tn_payload out = {NULL, NULL};

@@ -365,8 +365,11 @@ static void mc051_charge_is_the_specs_not_the_payloads(void **state) {
     tt_source *s = spec_source(f);
     tn_handle h = spec_register_spec(m, s, P, &spec);
     tn_materialization_info r;
+    tn_report report;
 
-    ensure(m, h, P);
+    report = ensure(m, h, P);
+    assert_int_equal(report.logical_bytes, 32); /* of the spec, not the payload (M84) */
+    assert_int_equal(report.storage_bytes, 64);
     r = mat(m, h, P);
     assert_int_equal(r.logical_bytes, 32);
     assert_int_equal(r.storage_bytes, 32);

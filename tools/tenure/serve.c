@@ -59,6 +59,21 @@ static uint64_t wall_ms(void) {
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
+static void show_tier(const tn_location_info *info) {
+    double filled = (double)(info->used_bytes + info->reserved_bytes) / MIB;
+    char name[TN_LOCATION_NAME_MAX] = "";
+
+    if (info->at.kind == TN_LOCATION_PAGEABLE ||
+        tn_location_name(info->at, name, sizeof name) != TN_OK) {
+        return; /* values only pass through pageable memory */
+    }
+    if (info->has_budget) {
+        fprintf(stderr, "  %s %.0f of %.0f MiB", name, filled, (double)info->budget_bytes / MIB);
+    } else {
+        fprintf(stderr, "  %s %.0f MiB", name, filled);
+    }
+}
+
 static void show_occupancy(struct server *server) {
     tn_location_info info[8] = {{.size = sizeof info[0]}};
     size_t count = sizeof info / sizeof info[0];
@@ -69,12 +84,7 @@ static void show_occupancy(struct server *server) {
     }
     if (tn_snapshot_locations(snapshot, info, &count) == TN_OK) {
         for (size_t i = 0; i < count && i < sizeof info / sizeof info[0]; i++) {
-            char name[TN_LOCATION_NAME_MAX] = "?";
-
-            if (tn_location_name(info[i].at, name, sizeof name) == TN_OK) {
-                fprintf(stderr, "  %s %.0f MiB", name,
-                        (double)(info[i].used_bytes + info[i].reserved_bytes) / MIB);
-            }
+            show_tier(&info[i]);
         }
     }
     tn_snapshot_drop(snapshot);
