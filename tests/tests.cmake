@@ -86,3 +86,14 @@ if(TARGET tenure_tool)
       ENVIRONMENT "${tn_test_env};TENURE=$<TARGET_FILE:tenure_tool>")
   endforeach()
 endif()
+
+# The example of README.md, as it stands there.
+file(READ ${PROJECT_SOURCE_DIR}/README.md tn_readme)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/README.md)
+string(REGEX MATCH "```c\n(([^`]|`[^`])*)\n```" tn_match "${tn_readme}")
+file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/readme_example.c CONTENT "${CMAKE_MATCH_1}\n" @ONLY)
+add_executable(readme_example ${CMAKE_BINARY_DIR}/readme_example.c)
+target_link_libraries(readme_example PRIVATE tn_flags tenure)
+add_test(NAME readme.example COMMAND ${tn_test_wrapper} $<TARGET_FILE:readme_example>)
+set_tests_properties(readme.example PROPERTIES
+  LABELS readme PASS_REGULAR_EXPRESSION "lent and returned" ENVIRONMENT "${tn_test_env}")

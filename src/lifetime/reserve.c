@@ -14,31 +14,6 @@ static bool tracked(tn__life *life, tn_location at) {
     return is;
 }
 
-/* M18(d): under the short writer lock, after the admission. */
-static tn_status track(tn__life *life, tn_location at) {
-    tn__build build;
-    tn__lock(&life->store->lock);
-    tn_status status = TN_OK;
-    if (tn__life_closed(life))
-        status = tn__life_refuse(TN_ERR_CLOSED);
-    else if (!tn__version_place(tn__store_current(life->store), at))
-        status = tn__build_begin(life->store, &build);
-    else {
-        tn__unlock(&life->store->lock);
-        return TN_OK;
-    }
-    if (status == TN_OK) {
-        status = tn__build_track(&build, at);
-        if (status == TN_OK)
-            tn__store_publish(&build);
-        else
-            tn__build_abort(&build);
-    }
-    tn__unlock(&life->store->lock);
-    tn__life_wake(life);
-    return status;
-}
-
 static bool store_label(tn__record *record, const char *label) {
     _Atomic uint64_t *words = tn__load_rlx(&record->label);
     if (!words) {
@@ -72,12 +47,17 @@ static tn__record *prepare(tn__slot *slot, tn_location at, const char *label) {
     return record;
 }
 
-/* The section. The bytes are in the ledger already. */
-static tn_status activate(tn__life *life, tn__slot *slot, tn__record *record, uint64_t generation,
-                          uint64_t bytes) {
+/*
+ * The section. The bytes are in the ledger already. With a build (under store->lock) the location
+ * becomes tracked in the same step: the version is published while the counter is odd, so no exact
+ * snapshot sees one without the other.
+ */
+static tn_status activate(tn__slot *slot, tn__record *record, uint64_t generation, uint64_t bytes,
+                          tn__build *build) {
+    tn__life *life = slot->life;
     tn__rcu_lock();
-    /* [manager-word] */
-    tn_status verdict = tn__life_verdict(life, tn__load_acq(life->word), false);
+    tn_status verdict =
+        tn__life_verdict(life, tn__load_acq(life->word), false); /* [manager-word] */
     if (tn__unlikely(verdict != TN_OK)) {
         tn__rcu_unlock();
         return tn__life_refuse(verdict);
@@ -88,15 +68,53 @@ static tn_status activate(tn__life *life, tn__slot *slot, tn__record *record, ui
     tn__store_rlx(&record->pair.low, tn__word(generation, TN__ACQUIRING));
     tn__light_fence();                         /* [fence] record shown -> manager word loaded */
     uintptr_t word = tn__load_acq(life->word); /* [manager-word] */
-    bool mine = false,
-         ok = word == TN__MANAGER_OPEN || word == TN__MANAGER_GUARDED ||
+    bool mine = false;
+    bool ok = word == TN__MANAGER_OPEN || word == TN__MANAGER_GUARDED ||
               (word > TN__MANAGER_CLOSED && tn__decision_meet((tn__removal *)word, &mine));
+    if (ok && build)
+        tn__store_publish(build);
     tn__store_rel(&record->pair.low, tn__word(generation, ok ? TN__ACTIVE : TN__FREE)); /* [word] */
     if (mine)
         tn__decision_outcome((tn__removal *)word, ok);
     tn__count_end(slot, count, ok);
     tn__rcu_unlock();
     return ok ? TN_OK : tn__life_refuse(TN_ERR_CLOSED);
+}
+
+/* M18(d): the first reserve at a location tracks it, under the short writer lock. Until it is
+ * certain the bytes are only claimed, so that a failure leaves no peak. */
+static tn_status first_reserve(tn__slot *slot, tn__record *record, tn_location at,
+                               uint64_t generation, uint64_t bytes) {
+    tn__store *store = slot->life->store;
+    tn__ledger *ledger = tn__store_ledger(store, at);
+    tn__build build;
+    tn__lock(&store->lock);
+    tn_status status = tn__build_begin(store, &build);
+    if (status == TN_OK) {
+        status = tn__build_track(&build, at);
+        bool tracks = build.counted > 0; /* no: another thread was first */
+        if (status == TN_OK) {
+            tn__ledger_settle(ledger, bytes);
+            status = activate(slot, record, generation, bytes, tracks ? &build : NULL);
+            if (status != TN_OK)
+                tn__ledger_reclaim(ledger, bytes);
+        }
+        if (status != TN_OK || !tracks)
+            tn__build_abort(&build);
+    }
+    tn__unlock(&store->lock);
+    if (status != TN_OK)
+        tn__ledger_unclaim(ledger, bytes);
+    tn__life_wake(slot->life);
+    return status;
+}
+
+static tn_status later_reserve(tn__slot *slot, tn__record *record, tn_location at,
+                               uint64_t generation, uint64_t bytes) {
+    tn_status status = activate(slot, record, generation, bytes, NULL);
+    if (status != TN_OK)
+        tn__ledger_uncharge(tn__store_ledger(slot->life->store, at), bytes);
+    return status;
 }
 
 tn_status tn__life_reserve(tn__life *life, tn_location at, uint64_t bytes, const char *label,
@@ -112,22 +130,12 @@ tn_status tn__life_reserve(tn__life *life, tn_location at, uint64_t bytes, const
     tn__ledger *ledger = tn__store_ledger(life->store, at);
     uint64_t generation = tn__word_generation(tn__load_rlx(&record->pair.low)) + 1;
     bool known = tracked(life, at);
-    if (!(known ? tn__ledger_charge(ledger, bytes) : tn__ledger_claim(ledger, bytes))) {
-        tn__record_recycle(record, slot);
-        return tn__store_refuse(life->store, at, bytes);
-    }
-    if (!known) { /* a claim until the location is tracked, so that a failure leaves no peak */
-        status = track(life, at);
-        if (status != TN_OK)
-            tn__ledger_unclaim(ledger, bytes);
-        else
-            tn__ledger_settle(ledger, bytes);
-    }
-    if (status == TN_OK) {
-        status = activate(life, slot, record, generation, bytes);
-        if (status != TN_OK)
-            tn__ledger_uncharge(ledger, bytes);
-    }
+    if (!(known ? tn__ledger_charge(ledger, bytes) : tn__ledger_claim(ledger, bytes)))
+        status = tn__store_refuse(life->store, at, bytes);
+    else if (known)
+        status = later_reserve(slot, record, at, generation, bytes);
+    else
+        status = first_reserve(slot, record, at, generation, bytes);
     if (status != TN_OK) {
         tn__record_recycle(record, slot);
         return status;

@@ -32,6 +32,7 @@ typedef struct fault {
     tn_report report;
     uint64_t number;
     bool succeeded; /* the call did */
+    tn_error error; /* of the call's thread, after it */
 } fault;
 
 enum fault_flags {
@@ -62,8 +63,9 @@ void fault_loop(void **state, const fault_case *what);
 
 /* Table entries; the state is the mode. */
 #define FAULT_BOTH(test)                                                                           \
-    { #test, test, NULL, NULL, (void *)(uintptr_t)TN_MODE_SERIAL },                                \
-        { #test "_concurrent", test, NULL, NULL, (void *)(uintptr_t)TN_MODE_CONCURRENT }
+    {#test, test, NULL, NULL, (void *)(uintptr_t)TN_MODE_SERIAL}, {                                \
+#test "_concurrent", test, NULL, NULL, (void *)(uintptr_t)TN_MODE_CONCURRENT               \
+    }
 
 /* ---- What cases share ---- */
 

@@ -9,7 +9,9 @@ typedef unsigned long long ull;
 
 /* ---- Adopt, register ------------------------------------------------------------------------- */
 
-static bool values_full(side *s) { return s->model.value_count >= RUN_VALUES; }
+static bool values_full(const run *r, const side *s) {
+    return s->model.value_count >= r->values_max;
+}
 
 static tn_location adopt_location(run *r, const call *c, const tm_payload *p) {
     tn_location at = p->field_count ? p->fields[0].at : tn_location_pageable();
@@ -70,7 +72,7 @@ static tn_status adopt(run *r, side *s, const call *c, tn_payload p, const tm_pa
 static bool run_adopt(run *r, side *s, const call *c) {
     tm_payload model;
     memset(&model, 0, sizeof model);
-    if (values_full(s))
+    if (values_full(r, s))
         return true;
     if (c->op == OP_ADOPT_RESERVED) {
         side *owner = wrong(r, WRONG_VALUE_2) ? &r->sides[s == &r->sides[0]] : s;
@@ -126,7 +128,7 @@ static tn_value_spec draw_spec(run *r, const call *c) {
 }
 
 static bool run_register(run *r, side *s, const call *c) {
-    if (values_full(s))
+    if (values_full(r, s))
         return true;
     source *src;
     tn_source real = make_source(r, s, c->arg[3] % 8 ? c->arg[3] : 0, &src);

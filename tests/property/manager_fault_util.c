@@ -19,6 +19,7 @@ static const char *const fault_names[] = {"",
                                           "event_query all",
                                           "event_synchronize all",
                                           "event_create all",
+                                          "stream_create all",
                                           "device_synchronize all",
                                           "pinned_alloc all",
                                           "copy callback",
@@ -98,8 +99,12 @@ static void arm_driver(run *r, uint32_t fault, uint32_t detail) {
         add_observed(r, TN_SIM_EVENT_SYNCHRONIZE, TN_ERR_DRIVER);
         break;
     case FAULT_EVENT_CREATE:
-        if (r->now->op == OP_RELEASE)
+        if (r->now->op == OP_RELEASE || (r->now->op >= OP_ENSURE && r->now->op <= OP_MOVE))
             add_observed(r, TN_SIM_EVENT_CREATE, TN_ERR_DRIVER);
+        break;
+    case FAULT_STREAM_CREATE:
+        if (r->now->op >= OP_ENSURE && r->now->op <= OP_MOVE)
+            add_observed(r, TN_SIM_STREAM_CREATE, TN_ERR_DRIVER);
         break;
     case FAULT_DEVICE_SYNCHRONIZE:
         add_fault(r, TN_SIM_DEVICE_SYNCHRONIZE, 1, 0, TN_ERR_DRIVER);
@@ -145,13 +150,15 @@ static void arm_callbacks(run *r, uint32_t fault, uint32_t detail) {
 }
 
 /* Which faults a call of one kind can meet; most are drawn from these. */
-static uint32_t choose_fault(const call *c) {
+uint32_t choose_fault(const call *c) {
     static const uint8_t transfers[] = {
-        FAULT_DEVICE_ALLOC,      FAULT_DEVICE_ALLOC_2,      FAULT_COPY,          FAULT_COPY_LATER,
-        FAULT_COPY_CLEANUP,      FAULT_COPY_CLEANUP_DEVICE, FAULT_RECORD,        FAULT_QUERY,
-        FAULT_EVENT_SYNCHRONIZE, FAULT_PINNED_ALLOC,        FAULT_COPY_CALLBACK, FAULT_GROW_COPY,
-        FAULT_READINGS,          FAULT_NEST_COPY,           FAULT_NEST_MEASURE,  FAULT_NEST_DESTROY,
-        FAULT_HOST_ALLOC,        FAULT_HOST_ALLOC};
+        FAULT_DEVICE_ALLOC, FAULT_DEVICE_ALLOC_2, FAULT_COPY,
+        FAULT_COPY_LATER,   FAULT_COPY_CLEANUP,   FAULT_COPY_CLEANUP_DEVICE,
+        FAULT_RECORD,       FAULT_QUERY,          FAULT_EVENT_SYNCHRONIZE,
+        FAULT_PINNED_ALLOC, FAULT_COPY_CALLBACK,  FAULT_GROW_COPY,
+        FAULT_READINGS,     FAULT_NEST_COPY,      FAULT_NEST_MEASURE,
+        FAULT_NEST_DESTROY, FAULT_HOST_ALLOC,     FAULT_HOST_ALLOC,
+        FAULT_EVENT_CREATE, FAULT_STREAM_CREATE};
     static const uint8_t removals[] = {FAULT_QUERY, FAULT_READINGS, FAULT_NEST_DESTROY,
                                        FAULT_HOST_ALLOC};
     static const uint8_t adoptions[] = {FAULT_MEASURE, FAULT_NEST_MEASURE, FAULT_HOST_ALLOC,
@@ -202,7 +209,6 @@ void arm_faults(run *r, const call *c) {
     if (r->fault == FAULT_HOST_ALLOC)
         tn__fault_alloc(1 + detail % 14);
     r->tally->faults[r->fault][0]++;
-    say(r, "     fault: %s\n", fault_name(r->fault));
 }
 
 /* A call that ran out of memory may have waited for a stream before. */

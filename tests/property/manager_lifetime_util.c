@@ -9,7 +9,7 @@
 typedef unsigned long long ull;
 
 #define FULL (TM_LIFETIMES - 1)
-#define COLLECTION 4
+#define COLLECTION 8
 
 /* ---- Taking ---------------------------------------------------------------------------------- */
 
@@ -19,7 +19,7 @@ typedef struct collection {
     tn_location at;
 } collection;
 
-/* One to four handles; the later ones mostly where the first one is too. */
+/* One to eight handles; the later ones mostly where the first one is too. */
 static collection draw_collection(run *r, side *s, const call *c) {
     collection out;
     memset(&out, 0, sizeof out);
@@ -32,7 +32,7 @@ static collection draw_collection(run *r, side *s, const call *c) {
     }
     out.at = choose_place(s, out.handles[0], c->arg[2]);
     for (size_t i = 1; i < out.count; i++) {
-        uint32_t x = c->arg[3] >> (i * 3);
+        uint32_t x = (uint32_t)property_mix(c->arg[3] + i) % 65536;
         out.handles[i] = choose_value(r, s, x);
         for (uint32_t k = 0; k < 8; k++) {
             tm_value *v = tm_find(&s->model, out.handles[i]);

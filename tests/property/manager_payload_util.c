@@ -55,11 +55,20 @@ static tn_payload owned_one(side *s, uint32_t x, tm_payload *model) {
     return (tn_payload){NULL, NULL};
 }
 
-static tn_payload row_of_batch(run *r, uint32_t x, tm_payload *model) {
+static tt_field row_field(run *r, uint32_t b, uint32_t w) {
+    return (tt_field){.count = 32, .elem = 1, .offset = w * 32, .backing = r->batches[b]};
+}
+
+/* A row of one batch, or one of each of the two batches at a location. */
+static tn_payload rows(run *r, uint32_t x, tm_payload *model) {
     uint32_t b = x % RUN_BATCHES, w = x / RUN_BATCHES % 2;
-    tn_payload p = tt_row(r->batches[b], w, 32);
-    tt_fill(p, row_seed(b, w));
-    describe(p, row_seed(b, w), model);
+    bool both = x / 16 % 4 == 3;
+    tt_field fields[2] = {row_field(r, b, w), row_field(r, (b + LOCATIONS) % RUN_BATCHES, w)};
+    tn_payload p = tt_make(tt_type(), r->driver, locations[b % LOCATIONS], fields, both ? 2 : 1);
+    uint64_t seed = both ? UNCHECKED : row_seed(b, w); /* another field has another pattern */
+    if (!both)
+        tt_fill(p, seed);
+    describe(p, seed, model);
     return p;
 }
 
@@ -98,7 +107,7 @@ tn_payload make_payload(run *r, side *s, uint32_t x, tm_payload *model) {
     static const uint8_t sizes[8] = {32, 32, 64, 24, 8, 0, 40, 96};
     uint32_t shape = x % 16, rest = x / 16;
     if (shape == 14)
-        return row_of_batch(r, rest, model);
+        return rows(r, rest, model);
     if (shape == 15)
         return owned_one(s, rest, model);
     const tn_value_type *type = rest % 8 == 1   ? tt_subtype()
@@ -182,14 +191,12 @@ static void odd_payload(deed *d, uint32_t detail, const tn_value_spec *spec) {
 }
 
 static void alias_deed(run *r, deed *d, uint32_t detail) {
-    for (uint32_t b = 0; b < RUN_BATCHES; b++) {
+    for (uint32_t b = 0; b < LOCATIONS; b++) {
         if (!tn_location_equal(locations[b], d->at))
             continue;
-        uint32_t w = detail % 2;
-        d->fields[0] = TT_DENSE(32, 1);
-        d->fields[0].offset = w * 32;
-        d->fields[0].backing = r->batches[b];
-        d->seed = row_seed(b, w);
+        uint32_t w = detail % 2, batch = detail / 2 % 2 ? b : b + LOCATIONS;
+        d->fields[0] = row_field(r, batch, w);
+        d->seed = row_seed(batch, w);
     }
 }
 

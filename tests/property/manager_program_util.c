@@ -64,6 +64,8 @@ static void draw_call(dice *d, call *c, uint32_t mistakes, uint32_t faults) {
         c->arg[i] = (uint16_t)roll(d, 1 << 16);
 }
 
+bool program_large(const program *p) { return p->setup[1] >> 12 == 1; }
+
 void program_draw(program *p, uint64_t seed) {
     dice d = {seed};
     memset(p, 0, sizeof *p);
@@ -74,6 +76,10 @@ void program_draw(program *p, uint64_t seed) {
     p->count = PROGRAM_CALLS;
     for (size_t i = 0; i < PROGRAM_CALLS; i++)
         draw_call(&d, &p->calls[i], mistakes, faults);
+    for (size_t i = 4; program_large(p) && i < PROGRAM_CALLS; i += 2) {
+        p->calls[i].op = i % 4 ? OP_ADOPT : OP_REGISTER;
+        p->calls[i].which = 0;
+    }
     for (size_t i = 0; i < 4; i++) { /* there is little to do without values */
         p->calls[i].op = i % 2 ? OP_ADOPT : OP_REGISTER;
         p->calls[i].which = i == 3 ? 7 : 0;

@@ -38,10 +38,14 @@
     X(DISCARD, 3)                                                                                  \
     X(ACQUIRE, 9)                                                                                  \
     X(LOOKUP, 4)                                                                                   \
-    X(LEASE_READ, 2) X(ADD_STREAM, 4) X(RELEASE, 8) X(HOLD, 4) X(HOLD_RELEASE, 4) X(HOLD_READ, 1)  \
-        X(RESERVE, 5) X(RESERVATION_RELEASE, 4) X(RESERVATION_READ, 1) X(VERSION, 3)               \
-            X(SNAPSHOT, 2) X(SNAPSHOT_CHECK, 2) X(LOCATIONS, 1) X(TRACE, 1) X(CLEAR_TRACE, 1)      \
-                X(STEP, 2) X(CLOSE, 1) X(CREATE, 1) X(USE, 5) X(ADVANCE, 5)
+    X(LEASE_READ, 2)                                                                               \
+    X(ADD_STREAM, 4)                                                                               \
+    X(RELEASE, 8)                                                                                  \
+    X(HOLD, 4)                                                                                     \
+    X(HOLD_RELEASE, 4) X(HOLD_READ, 1) X(RESERVE, 5) X(RESERVATION_RELEASE, 4)                     \
+        X(RESERVATION_READ, 1) X(VERSION, 3) X(SNAPSHOT, 2) X(SNAPSHOT_CHECK, 2) X(LOCATIONS, 1)   \
+            X(TRACE, 1) X(CLEAR_TRACE, 1) X(STEP, 2) X(CLOSE, 1) X(CREATE, 1) X(USE, 5)            \
+                X(ADVANCE, 5)
 
 enum op {
 #define OP_ENUM(name, weight) OP_##name,
@@ -70,6 +74,7 @@ typedef struct program {
 } program;
 
 uint64_t property_mix(uint64_t x);
+bool program_large(const program *p); /* one with many values */
 void program_draw(program *p, uint64_t seed);
 void program_write(const program *p, char *text, size_t room); /* for TN_PROPERTY_CALLS */
 bool program_read(program *p, const char *text);
@@ -79,8 +84,8 @@ const char *op_name(uint32_t op);
 
 #define RUN_MANAGERS 2
 #define RUN_STREAMS 7
-#define RUN_BATCHES 4
-#define RUN_VALUES 16 /* values of one manager, discarded ones included */
+#define RUN_BATCHES 8
+#define RUN_VALUES 48 /* values of one manager, discarded ones included */
 #define STATUSES 32
 #define FAILURE_TEXT 2048
 
@@ -98,6 +103,7 @@ enum fault {
     FAULT_QUERY,
     FAULT_EVENT_SYNCHRONIZE,
     FAULT_EVENT_CREATE,
+    FAULT_STREAM_CREATE,
     FAULT_DEVICE_SYNCHRONIZE,
     FAULT_PINNED_ALLOC,
     FAULT_COPY_CALLBACK,
@@ -111,6 +117,7 @@ enum fault {
     FAULT_COUNT
 };
 const char *fault_name(uint32_t fault);
+uint32_t choose_fault(const call *c); /* of a call that has one */
 
 /* Shared with the parent process. */
 typedef struct tally {
@@ -147,7 +154,7 @@ typedef struct side {
 typedef struct run {
     const program *program;
     tally *tally;
-    bool verbose;
+    bool verbose, mid_line;
     char *failure; /* FAILURE_TEXT bytes; empty: none */
     uint32_t step;
     const call *now;
@@ -157,7 +164,8 @@ typedef struct run {
     tn_stream streams[RUN_STREAMS]; /* 0..3 of device 0, 4..5 of device 1, 6 capturing */
     tm_world world;
     side sides[RUN_MANAGERS];
-    tt_backing *batches[RUN_BATCHES]; /* one at each location, 64 bytes: two rows */
+    tt_backing *batches[RUN_BATCHES]; /* two at each location, 64 bytes: two rows */
+    size_t values_max;
     uint64_t ticks;
     int64_t payloads_before; /* alive before the run */
     uint64_t pinned_frees;

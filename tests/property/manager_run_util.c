@@ -35,6 +35,7 @@ void say(run *r, const char *format, ...) {
     va_start(args, format);
     vprintf(format, args);
     va_end(args);
+    r->mid_line = format[strlen(format) - 1] != '\n';
     fflush(stdout);
 }
 
@@ -97,6 +98,7 @@ static bool create_manager(run *r, uint32_t index) {
 
 static bool start(run *r) {
     static const uint32_t devices[RUN_STREAMS] = {0, 0, 0, 0, 1, 1, 0};
+    r->values_max = program_large(r->program) ? RUN_VALUES : 14;
     r->payloads_before = (int64_t)tt_count().live;
     if (tn_sim_create("dev:2 mem=16MiB", &r->sim) != TN_OK)
         return differ(r, "no machine: %s", tn_last_error()->message);
@@ -112,7 +114,7 @@ static bool start(run *r) {
         tm_world_stream(&r->world, r->streams[i], devices[i], i == 6);
     }
     for (uint32_t i = 0; i < RUN_BATCHES; i++)
-        r->batches[i] = tt_backing_make(r->driver, locations[i], 64);
+        r->batches[i] = tt_backing_make(r->driver, locations[i % LOCATIONS], 64);
     for (uint32_t i = 0; i < RUN_MANAGERS; i++)
         if (!create_manager(r, i))
             return false;
@@ -181,9 +183,15 @@ static bool step(run *r, const call *c) {
     if (!read_devices(r))
         return false;
     say(r, "%3u. m%d %s ", r->step + 1, (int)(s - r->sides), op_name(c->op));
+    if (c->fault)
+        say(r, "[fault: %s] ", fault_name(choose_fault(c)));
+    if (wrong(r, WRONG_MANAGER) || wrong(r, WRONG_OUT))
+        say(r, wrong(r, WRONG_OUT) ? "[bad output] " : "[NULL] ");
     r->tally->calls++;
     if (!dispatch(r, s, c))
         return false;
+    if (r->mid_line)
+        say(r, "nothing to do\n");
     settle_faults(r);
     r->tally->reaped += s->model.reaped;
     s->model.reaped = 0;

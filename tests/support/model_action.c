@@ -95,7 +95,15 @@ static const tm_fault *copy_fields(tm_world *w, const tm_payload *from, tn_locat
 static tn_status copy(tm_manager *m, tm_value *v, const tm_payload *from, tn_location to,
                       tn_stream stream, tm_payload *out, tm_measured *x) {
     tm_world *w = m->world;
-    const tm_fault *fault = copy_fields(w, from, to, out);
+    const tm_fault *fault = NULL;
+    if (to.kind ==
+        TN_LOCATION_CUDA) { /* what the copy needs comes before it: nothing to synchronise yet */
+        fault = stream ? NULL : tm_world_call(w, TN_SIM_STREAM_CREATE);
+        fault = fault ? fault : tm_world_call(w, TN_SIM_EVENT_CREATE);
+    }
+    if (fault)
+        return tm__fail_fault(m, fault);
+    fault = copy_fields(w, from, to, out);
     if (!fault && to.kind == TN_LOCATION_CUDA)
         fault = tm_world_call(w, TN_SIM_EVENT_RECORD);
     if (!fault && to.kind == TN_LOCATION_CUDA)
