@@ -75,8 +75,7 @@ TN_API void tn_sim_destroy(tn_sim *sim);
 /** The machine's driver; lives as long as the machine. Threads: any. Blocks: never. */
 TN_API tn_driver *tn_sim_driver(tn_sim *sim);
 
-/* ---- Time
- * -------------------------------------------------------------------------------------------- */
+/* ---- Time ------------------------------------------------------------------------------- */
 
 /** Nanoseconds since creation, virtual or real. Threads: any. Blocks: never. */
 TN_API uint64_t tn_sim_now_ns(tn_sim *sim);
@@ -108,8 +107,7 @@ enum tn_sim_waits {
 /** Choose that; TN_ERR_KIND out of range. Threads: any. Blocks: never. */
 TN_NODISCARD TN_API tn_status tn_sim_set_waits(tn_sim *sim, uint32_t waits);
 
-/* ---- Streams of a test
- * ------------------------------------------------------------------------------- */
+/* ---- Streams of a test ------------------------------------------------------------------ */
 
 /** Flags of tn_sim_stream_create(). */
 enum tn_sim_stream_flags {
@@ -148,8 +146,7 @@ TN_NODISCARD TN_API tn_status tn_sim_queue_write(tn_sim *sim, tn_stream stream, 
  * any. Blocks: never. */
 TN_API bool tn_sim_stream_idle(tn_sim *sim, tn_stream stream);
 
-/* ---- Faults
- * ------------------------------------------------------------------------------------------ */
+/* ---- Faults ----------------------------------------------------------------------------- */
 
 /** Entries of the driver table, for faults and counters. */
 enum tn_sim_entry {
@@ -239,8 +236,7 @@ TN_API void tn_sim_on_copy(tn_sim *sim,
                            void (*function)(void *context, void *destination, uint64_t bytes),
                            void *context);
 
-/* ---- Figures
- * ----------------------------------------------------------------------------------------- */
+/* ---- Figures ---------------------------------------------------------------------------- */
 
 /** How often an entry was called (TN_SIM_ANY: all entries), failing calls included. Threads: any.
  * Blocks: never. */

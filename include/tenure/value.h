@@ -161,8 +161,7 @@ TN_NODISCARD TN_API tn_status tn_payload_place(tn_driver *driver, tn_payload pay
  * does. */
 TN_API void tn_payload_destroy(tn_payload payload);
 
-/* ---- For the `copy` callback of a value type
- * -------------------------------------------------------- */
+/* ---- For the `copy` callback of a value type -------------------------------------------- */
 
 /** Where the copy goes. Threads: inside the callback. Blocks: never. */
 TN_API tn_location tn_copier_location(const tn_copier *copier);
@@ -193,8 +192,7 @@ TN_NODISCARD TN_API tn_status tn_copier_copy(tn_copier *copier, void *destinatio
  * the callback. Blocks: yes. */
 TN_API void tn_copier_free(tn_copier *copier, void *pointer, uint64_t bytes);
 
-/* ---- The built-in buffer
- * -------------------------------------------------------------------------- */
+/* ---- The built-in buffer ---------------------------------------------------------------- */
 
 /** A buffer of segments, allocated at one location. */
 typedef struct tn_buffer tn_buffer;
@@ -242,8 +240,7 @@ TN_API tn_location tn_buffer_location(const tn_buffer *buffer);
 /** The payload {tn_buffer_type(), buffer}. Threads: any. Blocks: never. */
 TN_API tn_payload tn_buffer_payload(tn_buffer *buffer);
 
-/* ---- Sources
- * ---------------------------------------------------------------------------------------- */
+/* ---- Sources ---------------------------------------------------------------------------- */
 
 /** What a source is asked for. */
 typedef struct tn_load_request {

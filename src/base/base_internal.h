@@ -36,8 +36,7 @@
 #define TN__TSAN 0
 #endif
 
-/* ---- Assertions: for our own invariants only
- * -------------------------------------------------------- */
+/* ---- Assertions: for our own invariants only -------------------------------------------- */
 
 TN__COLD void tn__assert_failed(const char *what, const char *file, int line)
     __attribute__((noreturn));
@@ -47,8 +46,7 @@ TN__COLD void tn__assert_failed(const char *what, const char *file, int line)
 #define TN_ASSERT(x) ((void)sizeof(!(x)))
 #endif
 
-/* ---- Errors
- * ------------------------------------------------------------------------------------------ */
+/* ---- Errors ----------------------------------------------------------------------------- */
 
 /* Start the thread's error afresh and return it, to be filled further; never NULL. */
 TN__COLD tn_error *tn__error(tn_status status, const char *format, ...) TN__PRINTF(2, 3);
@@ -60,8 +58,7 @@ tn_error *tn__error_current(void);
  * it). Returns its status. */
 tn_status tn__error_restore(const tn_error *error);
 
-/* ---- Sizes of public structs
- * ------------------------------------------------------------------------- */
+/* ---- Sizes of public structs ------------------------------------------------------------ */
 
 /* Copy a versioned struct in: the first member of `from` is its size_t size. Missing members
  * become 0, unknown non-zero ones are TN_ERR_KIND, as are NULL and a size below `least`. `to` has
@@ -74,8 +71,7 @@ TN_NODISCARD tn_status tn__struct_check_out(const void *out, size_t least, const
  * beyond ours becomes 0. */
 void tn__struct_out(void *out, const void *from, size_t ours);
 
-/* ---- Host memory
- * -------------------------------------------------------------------------------------- */
+/* ---- Host memory ------------------------------------------------------------------------ */
 
 /* Blocks of the library's own records. Each allocation is a numbered failure point. */
 TN_NODISCARD void *tn__alloc(size_t bytes);  /* undefined contents; NULL: failed, no error set */
@@ -94,14 +90,12 @@ void tn__fault_alloc(uint64_t nth);
 bool tn__fault_alloc_fired(void);
 uint64_t tn__alloc_live(void);
 
-/* ---- Clock
- * -------------------------------------------------------------------------------------------- */
+/* ---- Clock ------------------------------------------------------------------------------ */
 
 uint64_t tn__unix_ns(void); /* wall clock */
 uint64_t tn__mono_ns(void); /* monotonic, never 0 */
 
-/* ---- Test points
- * --------------------------------------------------------------------------------------- */
+/* ---- Test points ------------------------------------------------------------------------ */
 
 /* Places where a test may stop a thread; compiled out without TN_CHECKS. */
 enum tn__point {
@@ -125,8 +119,7 @@ void tn__point_hit(enum tn__point point, void *object);
 #define TN__AT(point, object) ((void)(object))
 #endif
 
-/* ---- Small things
- * -------------------------------------------------------------------------------------- */
+/* ---- Small things ----------------------------------------------------------------------- */
 
 /* a + b, or UINT64_MAX if it overflows. */
 static inline uint64_t tn__add_capped(uint64_t a, uint64_t b) {

@@ -40,22 +40,41 @@ static char grace_edge;
 #define EDGE_ACQUIRE() ((void)0)
 #endif
 
-void tn__rcu_thread_ready(tn__thread *thread) {
-    if (thread->rcu_ready)
-        return;
+/* A bit-field has no address: it follows the thread's id in liburcu's struct. */
+static const unsigned int *registered_flag(void) {
+    return (const unsigned int *)((const char *)&URCU_TLS(rcu_reader).tid + sizeof(pthread_t));
+}
+
+TN__COLD static void make_ready(tn__thread *thread) {
     if (!URCU_TLS(rcu_reader).registered) {
         rcu_register_thread();
         thread->rcu_registered = true;
     }
-    thread->rcu_ready = true;
+#if !TN__TSAN
+    /* The inlined read side needs liburcu's membarrier mode, and the struct that we know. */
+    if (urcu_memb_has_sys_membarrier && (*registered_flag() & 1)) {
+        thread->rcu_flag = registered_flag();
+        thread->rcu_phase = &rcu_gp.ctr;
+        thread->rcu_futex = &rcu_gp.futex;
+        thread->rcu_word = &URCU_TLS(rcu_reader).ctr;
+    }
+#endif
+}
+
+/* Again after a host program has unregistered its thread. */
+void tn__rcu_thread_ready(tn__thread *thread) {
+    if (tn__unlikely(!URCU_TLS(rcu_reader).registered || !thread->rcu_word))
+        make_ready(thread);
 }
 
 void tn__rcu_thread_exit(tn__thread *thread) {
     if (thread->rcu_registered && URCU_TLS(rcu_reader).registered)
         rcu_unregister_thread();
     thread->rcu_registered = false;
-    thread->rcu_ready = false;
+    thread->rcu_word = NULL;
 }
+
+void tn__rcu_wake(void) { urcu_common_wake_up_gp(&rcu_gp); }
 
 void tn__rcu_lock(void) { rcu_read_lock(); }
 
@@ -76,8 +95,7 @@ tn_status tn__rcu_synchronize(void) {
     return TN_OK;
 }
 
-/* ---- Fences
- * -------------------------------------------------------------------------------------------- */
+/* ---- Fences ----------------------------------------------------------------------------- */
 
 /* Written once, before the first reader can exist (creation of the first manager); relaxed. */
 _Atomic int tn__fence_asymmetric;

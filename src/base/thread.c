@@ -7,8 +7,7 @@
 #include "base/rcu.h"
 #include "base/thread.h"
 
-/* The library's whole thread-local storage: one pointer (loadable by dlopen at any time). */
-static __thread tn__thread *self;
+__thread tn__thread *tn__thread_own;
 static pthread_key_t key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool key_ready;
@@ -19,19 +18,19 @@ void (*_Atomic tn__thread_exit_slots)(tn__thread *thread);
  * new block, for which the system runs this once more. */
 static void thread_exit(void *block) {
     tn__thread *thread = block;
-    self = thread;
+    tn__thread_own = thread;
     void (*exit_slots)(tn__thread *) = tn__load_rlx(&tn__thread_exit_slots);
     if (exit_slots && thread->slots)
         exit_slots(thread);
     tn__rcu_thread_exit(thread);
-    self = NULL;
+    tn__thread_own = NULL;
     free(thread);
 }
 
 static void make_key(void) { key_ready = pthread_key_create(&key, thread_exit) == 0; }
 
 /* Plain calloc: the block is not a failure point of an operation and outlives managers. */
-static TN__COLD tn__thread *make(void) {
+tn__thread *tn__thread_make(void) {
     pthread_once(&once, make_key);
     tn__thread *thread = key_ready ? calloc(1, sizeof *thread) : NULL;
     if (!thread)
@@ -41,13 +40,8 @@ static TN__COLD tn__thread *make(void) {
         return NULL;
     }
     thread->error.size = sizeof thread->error;
-    self = thread;
+    tn__thread_own = thread;
     return thread;
-}
-
-tn__thread *tn__thread_self(void) {
-    tn__thread *thread = self;
-    return tn__likely(thread != NULL) ? thread : make();
 }
 
 void tn__frame_push(tn__thread *thread, tn__frame *frame, uint64_t manager, bool callback) {

@@ -27,14 +27,26 @@ typedef struct tn__thread {
     uint64_t cached_id;  /* lifetime: the manager used last, 0 if none ... */
     void *cached_slot;   /* ... and its slot */
     bool rcu_registered; /* by us: unregister at exit */
-    bool rcu_ready;      /* registered, by us or by the host */
-    uint32_t rank_depth; /* lock ranks held (TN_CHECKS) */
+    /* rcu.h: set once the thread is registered, by us or by the host program. */
+    unsigned long *rcu_word;        /* this thread's reader word; NULL: take the slow way */
+    const unsigned int *rcu_flag;   /* bit 0: still registered */
+    const unsigned long *rcu_phase; /* the process's current phase */
+    const int32_t *rcu_futex;       /* -1 while somebody waits for a grace period */
+    uint32_t rank_depth;            /* lock ranks held (TN_CHECKS) */
     uint32_t ranks[8];
     uint64_t locks; /* tn__lock() calls (TN_CHECKS) */
 } tn__thread;
 
+/* The library's whole thread-local storage: one pointer (loadable by dlopen at any time). NULL
+ * before the thread's first call. */
+extern __thread tn__thread *tn__thread_own __attribute__((visibility("hidden")));
+
 /* This thread's block; NULL only if it cannot be allocated. */
-tn__thread *tn__thread_self(void);
+TN__COLD tn__thread *tn__thread_make(void);
+static inline tn__thread *tn__thread_self(void) {
+    tn__thread *thread = tn__thread_own;
+    return tn__likely(thread != NULL) ? thread : tn__thread_make();
+}
 
 /* What lifetime does when a thread exits; set once, before the first slot is made. */
 extern void (*_Atomic tn__thread_exit_slots)(tn__thread *thread);

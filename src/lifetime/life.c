@@ -189,8 +189,7 @@ uint64_t tn__life_count(tn__life *life, bool *out_stable) {
     return after.sum;
 }
 
-/* ---- Warnings, garbage
- * ------------------------------------------------------------------------------------------ */
+/* ---- Warnings, garbage ------------------------------------------------------------------ */
 
 void tn__life_warn(tn__life *life, enum tn_diagnostic_kind kind, tn_status status, tn_location at,
                    const char *message) {

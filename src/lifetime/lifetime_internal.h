@@ -29,8 +29,7 @@
 typedef struct tn__life tn__life;
 typedef struct tn__removal tn__removal;
 
-/* ---- The lifetimes of one manager
- * ------------------------------------------------------------------------- */
+/* ---- The lifetimes of one manager ------------------------------------------------------- */
 
 typedef struct tn__life_config {
     uint64_t manager;
@@ -82,6 +81,11 @@ TN_NODISCARD tn_status tn__life_reserve(tn__life *life, tn_location at, uint64_t
 /* What tn__life_take_begin() would say now (admission is reported before an alias, M56). */
 TN_NODISCARD tn_status tn__life_take_check(tn__life *life, const tn_reservation *reservation,
                                            tn_location at, uint64_t bytes);
+/* The hot path (fast.c): one value, host location, no stream. False: nothing was done, take the slow
+ * way. `at.kind` is pageable or pinned. */
+bool tn__fast_acquire(tn__life *life, tn_handle handle, tn_location at, tn_lease *out);
+bool tn__fast_release(const tn_lease *lease);
+
 /* Move `bytes` of an active reservation into the caller's hands: they stay in the ledger's total,
  * charged to nobody yet. Under store->lock. The slot's counter is odd from success until
  * tn__life_take_end(). TN_ERR_VALUE (other manager or location), TN_ERR_LIFETIME_CLOSED,
@@ -161,8 +165,7 @@ typedef struct tn__counts {
 } tn__counts;
 void tn__life_counts(tn__life *life, tn__counts *out);
 
-/* ---- Removal: one decision per plan
- * ------------------------------------------------------------------------------------ */
+/* ---- Removal: one decision per plan ----------------------------------------------------- */
 
 /*
  * Take materializations that a plan will remove. The caller holds the claims of their handles and
@@ -181,8 +184,7 @@ void tn__removal_cancel(tn__life *life, tn__removal *removal);
 TN__COLD tn_status tn__in_use(const tn__life *life, const tn__mat *mat, const tn__protection *p,
                               tn_handle handle);
 
-/* ---- Manager word: close and the callback guard
- * --------------------------------------------------------------------------- */
+/* ---- Manager word: close and the callback guard ----------------------------------------- */
 
 /* The guard (SERIAL): raise under store->lock, then, without it, wait until nobody is past the
  * check. TN_ERR_REENTRANCY in a section of the host (then the guard is down again). */
@@ -208,8 +210,7 @@ void tn__life_keep_storage(tn__life *life);
 /* Something was retired: the reaper has work. */
 void tn__life_wake(tn__life *life);
 
-/* ---- Leases by value (the record knows its manager)
- * -------------------------------------------------------------------------- */
+/* ---- Leases by value (the record knows its manager) ------------------------------------- */
 
 TN_NODISCARD tn_status tn__lease_lookup(const tn_lease *lease, tn_handle handle, const void **out);
 TN_NODISCARD tn_status tn__lease_contains(const tn_lease *lease, tn_handle handle, bool *out);

@@ -11,8 +11,7 @@
 #include "base/queue.h"
 #include "lifetime/lifetime_internal.h"
 
-/* ---- Record word: {generation, state}
- * ------------------------------------------------------------------- */
+/* ---- Record word: {generation, state} --------------------------------------------------- */
 
 enum tn__record_state {
     TN__FREE = 0,
@@ -50,16 +49,14 @@ static inline tn_location tn__what_location(uint64_t what) {
     return at;
 }
 
-/* ---- Garbage: freed after a grace period
- * ------------------------------------------------------------------- */
+/* ---- Garbage: freed after a grace period ------------------------------------------------ */
 
 typedef struct tn__garbage {
     struct tn__garbage *next;
     void (*free)(struct tn__garbage *garbage);
 } tn__garbage;
 
-/* ---- Parts of a record
- * ---------------------------------------------------------------------------------------- */
+/* ---- Parts of a record ------------------------------------------------------------------ */
 
 /* One pinned materialization. All fields are atomic because scans read records that are being
  * rewritten; the words around the reading decide whether it counts. `mat` is compared by scans,
@@ -162,8 +159,7 @@ struct tn__slot {
     uint64_t ties;                   /* owner only: admissions by this slot */
 };
 
-/* ---- The manager's lifetimes
- * ------------------------------------------------------------------------------------ */
+/* ---- The manager's lifetimes ------------------------------------------------------------ */
 
 /* Values of the manager word; anything else is the address of the descriptor of a closing plan. */
 #define TN__MANAGER_FORKED ((uintptr_t)0)
@@ -186,9 +182,9 @@ struct tn__life {
 
     tn__mutex reap_lock; /* rank REAP: one consumer at a time */
     tn__queue queue;     /* pending leases, pushed at release */
-    tn__record *waiting; /* consumer's list in release order, under reap_lock ... */
+    tn__record *waiting; /* consumer's list in release order, under reap_lock */
     tn__record **waiting_tail;
-    _Atomic uint32_t waiting_some; /* ... and whether it is not empty (a hint, relaxed) */
+    _Atomic uint32_t pending_some; /* something is queued or waiting; see [pending] */
 
     tn__garbage *_Atomic garbage; /* pushed by anyone, all taken by collectors */
 
@@ -220,8 +216,7 @@ struct tn__removal {
     tn__mat *mats[];
 };
 
-/* ---- Between the files
- * ------------------------------------------------------------------------------------------- */
+/* ---- Between the files ------------------------------------------------------------------ */
 
 /* life.c */
 tn__slot *tn__life_own_slot(tn__life *life, tn__thread *thread); /* NULL: no memory */

@@ -69,8 +69,7 @@ void tn__pending_consume(tn__record *record, tn__slot *own) {
     tn__record_recycle(record, own);
 }
 
-/* ---- The consumer
- * ------------------------------------------------------------------------------------------ */
+/* ---- The consumer ----------------------------------------------------------------------- */
 
 static void take_queued(tn__life *life) {
     tn__queue_node *node;
@@ -110,14 +109,18 @@ static tn_status pass(tn__life *life, tn__slot *own, bool stop_at_error, uint64_
     life->waiting_tail = &life->waiting;
     while (*life->waiting_tail)
         life->waiting_tail = &(*life->waiting_tail)->next;
-    /* [no-order] a hint: the list itself is under the lock */
-    tn__store_rlx(&life->waiting_some, life->waiting != NULL);
     return status;
 }
 
 static tn_status consume(tn__life *life, tn__slot *own, bool stop_at_error, uint64_t *completed) {
+    /* [pending] acquire. Pairs: release in enqueue(). Orders: a push -> the mark -> our look at the
+     * queue. Without: a mark is taken away whose lease we do not find; it waits for the next one. */
+    (void)tn__swap_acq(&life->pending_some, 0);
     take_queued(life);
-    return pass(life, own, stop_at_error, completed);
+    tn_status status = pass(life, own, stop_at_error, completed);
+    if (life->waiting)
+        tn__store_rel(&life->pending_some, 1); /* [pending] */
+    return status;
 }
 
 tn_status tn__life_reap(tn__life *life, uint64_t *completed) {
@@ -134,9 +137,9 @@ tn_status tn__life_reap(tn__life *life, uint64_t *completed) {
 tn_status tn__life_reap_manual(tn__life *life) {
     if (!life->manual)
         return TN_OK;
-    /* [no-order] a release that this thread knows of is in the queue; others may be missed: they
-     * are concurrent. */
-    if (!tn__load_rlx(&life->waiting_some) && tn__queue_empty(&life->queue))
+    /* [no-order] the mark of a release that this thread knows of is seen; others may be missed:
+     * they are concurrent. */
+    if (!tn__load_rlx(&life->pending_some))
         return TN_OK;
     tn__thread *thread;
     tn_status status = tn__life_thread(life, &thread);

@@ -31,7 +31,7 @@ static bool stopping(tn__life *life) { return tn__load_acq(&life->stop) != 0; /*
 static void go_to_sleep(tn__life *life) {
     /* [sleep] seq_cst: see tn__life_wake() for why acquire/release is not enough */
     tn__store_sc(&life->asleep, 1);
-    bool work = !tn__queue_empty(&life->queue) || tn__load_rlx(&life->waiting_some) ||
+    bool work = !tn__queue_empty(&life->queue) || tn__load_rlx(&life->pending_some) ||
                 tn__store_has_garbage(life->store) || stopping(life);
     /* [sleep] seq_cst: not asleep after all, unless somebody has posted already */
     if (work && tn__swap_sc(&life->asleep, 0))
@@ -70,7 +70,7 @@ static void *run(void *argument) {
     while (!stopping(life)) {
         if (step(life, &told)) {
             pause = BACKOFF_MIN_NS;
-        } else if (tn__load_rlx(&life->waiting_some) || !tn__queue_empty(&life->queue)) {
+        } else if (tn__load_rlx(&life->pending_some) || !tn__queue_empty(&life->queue)) {
             back_off(pause);
             pause = pause * 2 < BACKOFF_MAX_NS ? pause * 2 : BACKOFF_MAX_NS;
         } else {

@@ -207,6 +207,7 @@ static tn_status wait_for_events(ending *e) {
 static void enqueue(ending *e) {
     tn__life *life = e->life;
     tn__queue_push(&life->queue, &e->record->queued);
+    tn__store_rel(&life->pending_some, 1); /* [pending] */
     tn__life_wake(life);
 }
 

@@ -30,8 +30,7 @@ tn__removal *tn__removal_new(tn__mat *const *mats, size_t count) {
     return removal;
 }
 
-/* ---- The decision word
- * ---------------------------------------------------------------------------------- */
+/* ---- The decision word ------------------------------------------------------------------ */
 
 bool tn__decision_meet(tn__removal *removal, bool *mine) {
     /* [decision] acq_rel. Pairs: the other CASes and stores of the decision. Orders: the pins
@@ -122,8 +121,7 @@ int tn__decision_settle(tn__life *life, tn__removal *removal) {
     return granted(removal) || v.in_use ? 0 : -1;
 }
 
-/* ---- Removal of materializations
- * ---------------------------------------------------------------------------- */
+/* ---- Removal of materializations -------------------------------------------------------- */
 
 static void set_states(tn__removal *removal, uintptr_t state) {
     for (size_t i = 0; i < removal->count; i++) {

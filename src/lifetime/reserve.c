@@ -144,8 +144,7 @@ tn_status tn__life_reserve(tn__life *life, tn_location at, uint64_t bytes, const
     return TN_OK;
 }
 
-/* ---- adopt_reserved
- * ------------------------------------------------------------------------------------------ */
+/* ---- adopt_reserved --------------------------------------------------------------------- */
 
 static tn_status too_small(const tn__life *life, tn_location at, uint64_t left, uint64_t bytes) {
     tn_error *e =

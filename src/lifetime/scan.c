@@ -28,8 +28,7 @@ void tn__scan(tn__life *life,
     }
 }
 
-/* ---- Protections of materializations
- * ------------------------------------------------------------------------ */
+/* ---- Protections of materializations ---------------------------------------------------- */
 
 typedef struct protection_scan {
     tn__mat *const *mats;

@@ -43,8 +43,8 @@ static tn_status check_stream(tn_manager *m, tn_location at, tn_stream stream,
     return tn__fail(TN_ERR_VALUE, "a host location takes no stream");
 }
 
-tn_status tn_manager_acquire(tn_manager *m, const tn_handle *handles, size_t count, tn_location at,
-                             tn_stream stream, tn_lease *out) {
+static TN__COLD tn_status acquire_slowly(tn_manager *m, const tn_handle *handles, size_t count,
+                                         tn_location at, tn_stream stream, tn_lease *out) {
     tn_stream_info info = {0, 0, 0};
     tn_status status = begin(m, handles, count, &at, out);
     if (status == TN_OK && at.kind == TN_LOCATION_CUDA && !stream)
@@ -56,6 +56,15 @@ tn_status tn_manager_acquire(tn_manager *m, const tn_handle *handles, size_t cou
     if (status == TN_OK)
         status = tn__life_acquire(m->life, handles, count, at, stream, &info, out);
     return tn__done(m, status);
+}
+
+tn_status tn_manager_acquire(tn_manager *m, const tn_handle *handles, size_t count, tn_location at,
+                             tn_stream stream, tn_lease *out) {
+    bool host = at.kind == TN_LOCATION_PAGEABLE || at.kind == TN_LOCATION_PINNED;
+    if (tn__likely(count == 1 && host && !stream && m && handles && out) &&
+        tn__fast_acquire(m->life, handles[0], at, out))
+        return TN_OK;
+    return acquire_slowly(m, handles, count, at, stream, out);
 }
 
 tn_status tn_manager_hold(tn_manager *m, const tn_handle *handles, size_t count, tn_location at,
@@ -145,15 +154,20 @@ tn_status tn_lease_add_stream(const tn_lease *lease, tn_stream stream) {
     return status == TN_OK ? tn__lease_add_stream(lease, stream) : status;
 }
 
-tn_status tn_lease_release(const tn_lease *lease, uint32_t flags) {
+static TN__COLD tn_status release_slowly(const tn_lease *lease, uint32_t flags) {
     tn_status status = tn__not_null(lease, "the lease");
     if (status == TN_OK && (flags & ~(uint32_t)TN_RELEASE_WAIT))
         status = tn__fail(TN_ERR_VALUE, "unknown flags %#x", (unsigned)flags);
     return status == TN_OK ? tn__lease_release(lease, (flags & TN_RELEASE_WAIT) != 0) : status;
 }
 
-/* ---- Holds and reservations
- * -------------------------------------------------------------------------------------- */
+tn_status tn_lease_release(const tn_lease *lease, uint32_t flags) {
+    if (tn__likely(lease && flags == 0) && tn__fast_release(lease))
+        return TN_OK;
+    return release_slowly(lease, flags);
+}
+
+/* ---- Holds and reservations ------------------------------------------------------------- */
 
 tn_status tn_hold_release(const tn_hold *hold) {
     tn_status status = tn__not_null(hold, "the hold");

@@ -41,7 +41,7 @@ void tn__build_abort(tn__build *b) {
     *b = (tn__build){0};
 }
 
-/* ---- Locations ---------------------------------------------------------------------------- */
+/* ---- Locations -------------------------------------------------------------------------- */
 
 tn__table *tn__build_table(tn__build *b, uint32_t more) {
     tn__table *table = b->next->table;
@@ -68,7 +68,7 @@ tn_status tn__build_track(tn__build *b, tn_location at) {
     return TN_OK;
 }
 
-/* ---- Close -------------------------------------------------------------------------------- */
+/* ---- Close ------------------------------------------------------------------------------ */
 
 struct clearing {
     tn__build *build;

@@ -44,7 +44,7 @@ tn__value *tn__build_value(tn__build *b, uint64_t index, uint16_t more) {
     return value;
 }
 
-/* ---- Materializations --------------------------------------------------------------------- */
+/* ---- Materializations ------------------------------------------------------------------- */
 
 tn_status tn__mat_create(tn_payload payload, tn_location at, const tn__measured *measured,
                          uint64_t charge, tn__mat **out) {
@@ -125,7 +125,7 @@ tn_status tn__build_remove(tn__build *b, tn__mat *mat) {
     return TN_OK;
 }
 
-/* ---- Discarded values (D12) --------------------------------------------------------------- */
+/* ---- Discarded values (D12) ------------------------------------------------------------- */
 
 /* Take a value without materializations out of the next version. */
 static bool forget(tn__build *b, uint64_t index) {

@@ -40,7 +40,7 @@ void tn__owners_destroy(tn__owners *owners) {
     tn__free(owners);
 }
 
-/* ---- One shard ---------------------------------------------------------------------------- */
+/* ---- One shard -------------------------------------------------------------------------- */
 
 static uint32_t unit_of(tn_location at) { return at.kind == TN_LOCATION_CUDA ? 2 + at.index : 1; }
 
@@ -117,7 +117,7 @@ static void erase(struct shard *s, uint32_t hole) {
     s->count--;
 }
 
-/* ---- Clashes ------------------------------------------------------------------------------ */
+/* ---- Clashes ---------------------------------------------------------------------------- */
 
 static bool same_owner(const struct entry *a, const struct entry *b) {
     return a->index == b->index && a->type == b->type && tn__location_same(a->at, b->at);
@@ -152,7 +152,7 @@ static TN__COLD tn_status clash(tn__store *s, const tn_storage *storages, size_t
     return TN_ERR_OWNERSHIP;
 }
 
-/* ---- Interface ---------------------------------------------------------------------------- */
+/* ---- Interface -------------------------------------------------------------------------- */
 
 tn_status tn__owners_claim(tn__store *s, const tn_storage *storages, size_t count, tn_handle handle,
                            tn_location at) {

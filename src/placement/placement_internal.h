@@ -30,8 +30,7 @@
 #include "base/rcu.h"
 #include "value/value_internal.h"
 
-/* ---- Nodes of versions
- * --------------------------------------------------------------------------------- */
+/* ---- Nodes of versions ------------------------------------------------------------------ */
 
 /* Kinds of node, for freeing. */
 enum tn__node_kind { TN__NODE_RADIX, TN__NODE_VALUE, TN__NODE_MAT, TN__NODE_TABLE };
@@ -131,8 +130,7 @@ tn__mat *tn__place_next(const tn__place *place, uint64_t index);
 TN_NODISCARD tn_status tn__version_resolve(const tn_version *v, uint64_t manager, tn_handle handle,
                                            const tn__value **out);
 
-/* ---- Ledgers: admission words
- * ---------------------------------------------------------------------------- */
+/* ---- Ledgers: admission words ----------------------------------------------------------- */
 
 /* No budget. */
 #define TN__UNLIMITED UINT64_MAX
@@ -234,8 +232,7 @@ TN_NODISCARD tn_status tn__store_collect(tn__store *s, uint64_t *freed);
  * alive does not count. */
 bool tn__store_has_garbage(tn__store *s);
 
-/* ---- The builder: the next version, privately
- * ---------------------------------------------------------------- */
+/* ---- The builder: the next version, privately ------------------------------------------- */
 
 /*
  * Under store->lock from begin to publish or abort. Every step may fail with TN_ERR_HOST_MEMORY
@@ -288,8 +285,7 @@ TN_NODISCARD tn_status tn__build_clear(tn__build *b, void (*each)(void *context,
 /* Count events that happen with this publish but are not built (close, ...). */
 static inline void tn__build_count(tn__build *b, uint64_t events) { b->counted += events; }
 
-/* ---- The owner index: who owns which backing allocation (M64..M66)
- * ------------------------------------------ */
+/* ---- The owner index: who owns which backing allocation (M64..M66) ---------------------- */
 
 /* Claim all of a payload's allocations for (handle, at), or none. TN_ERR_OWNERSHIP with the
  * owners named in the detail; TN_ERR_HOST_MEMORY. Under store->lock. Zero-size allocations never

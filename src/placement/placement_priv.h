@@ -14,7 +14,7 @@
 
 #include "placement/placement_internal.h"
 
-/* ---- Nodes -------------------------------------------------------------------------------- */
+/* ---- Nodes ------------------------------------------------------------------------------ */
 
 /* `born` of a node that is not published yet. */
 #define TN__FRESH UINT64_MAX
@@ -42,7 +42,7 @@ void tn__node_free(tn__node *n);
 /* Free a list; the number of its nodes. */
 uint64_t tn__node_free_list(tn__node *list);
 
-/* ---- Radix tree --------------------------------------------------------------------------- */
+/* ---- Radix tree ------------------------------------------------------------------------- */
 
 #define TN__RADIX_BITS 5u
 #define TN__RADIX_FAN (1u << TN__RADIX_BITS)
@@ -72,7 +72,7 @@ typedef struct tn__radix_visitor {
 
 void tn__radix_walk(const tn__radix *r, const tn__radix_visitor *visitor);
 
-/* ---- Parts of builds ---------------------------------------------------------------------- */
+/* ---- Parts of builds -------------------------------------------------------------------- */
 
 /* The next version's table, private; NULL: no memory. `more` places are added, zero. */
 tn__table *tn__build_table(tn__build *b, uint32_t more);
@@ -80,7 +80,7 @@ tn__table *tn__build_table(tn__build *b, uint32_t more);
  * NULL: no memory. */
 tn__value *tn__build_value(tn__build *b, uint64_t index, uint16_t more);
 
-/* ---- Other -------------------------------------------------------------------------------- */
+/* ---- Other ------------------------------------------------------------------------------ */
 
 /* Host indices do not count: make them 0. */
 static inline tn_location tn__location_plain(tn_location at) {

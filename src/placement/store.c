@@ -9,7 +9,7 @@
 #include "base/thread.h"
 #include "placement/placement_priv.h"
 
-/* ---- Create ------------------------------------------------------------------------------- */
+/* ---- Create ----------------------------------------------------------------------------- */
 
 static tn__ledger *make_ledgers(const tn_budget *budgets, size_t count, tn__store *s) {
     tn__ledger *ledgers = tn__zalloc_line(TN__LEDGER_COUNT * sizeof(tn__ledger));
@@ -83,7 +83,7 @@ tn__ledger *tn__store_ledger(tn__store *s, tn_location at) {
     return &s->ledgers[at.kind == TN_LOCATION_CUDA ? 2 + at.index : at.kind - TN_LOCATION_PAGEABLE];
 }
 
-/* ---- Destroy ------------------------------------------------------------------------------ */
+/* ---- Destroy ---------------------------------------------------------------------------- */
 
 static void free_visited(void *context, tn__node *n) {
     (void)context;
@@ -129,7 +129,7 @@ void tn__store_release(tn__store *s) {
         destroy(s);
 }
 
-/* ---- Pins --------------------------------------------------------------------------------- */
+/* ---- Pins ------------------------------------------------------------------------------- */
 
 /* [no-order] what the count protects was ordered by the acquire load of the pointer, and the
  * collector looks at counts only after a grace period, which orders this increment (inside a
@@ -168,7 +168,7 @@ void tn__store_unpin(tn__store *s, const tn_version *v) {
     tn__store_release(s);
 }
 
-/* ---- Publish ------------------------------------------------------------------------------ */
+/* ---- Publish ---------------------------------------------------------------------------- */
 
 /* Nodes of this build enter the next version; those it dropped again were never in one. A dropped
  * materialization is retired like any other, because its address was handed out. */

@@ -4,8 +4,7 @@
  */
 #include "transition/transition_priv.h"
 
-/* ---- Look: handle, locations, stream, decision table, protections
- * ------------------------------------------- */
+/* ---- Look: handle, locations, stream, decision table, protections ----------------------- */
 
 static tn_status check_locations(tn__run *run) {
     tn_action *a = &run->action;

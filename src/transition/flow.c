@@ -108,8 +108,7 @@ static enum examined examine(tn__trans *t, tn__ticket *ticket, const tn__judge *
     return claim_all(t, ticket, status);
 }
 
-/* ---- Joining a load: it does not queue
- * ------------------------------------------------------------------- */
+/* ---- Joining a load: it does not queue -------------------------------------------------- */
 
 static void flight_drop(tn__flight *flight) {
     if (flight && --flight->refs == 0)

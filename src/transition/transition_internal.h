@@ -44,7 +44,7 @@ void tn__trans_destroy(tn__trans *t);
 
 uint64_t tn__trans_now(const tn__trans *t);
 
-/* ---- Operations (entry checks and reap included) ---- */
+/* ---- Operations (entry checks and reap included) ---------------------------------------- */
 
 TN_NODISCARD tn_status tn__trans_action(tn__trans *t, tn__thread *thread, const tn_action *action,
                                         tn_stream stream, tn_report *out);
@@ -61,7 +61,7 @@ TN_NODISCARD tn_status tn__trans_close(tn__trans *t, tn__thread *thread, bool wa
  * callback. */
 TN_NODISCARD tn_status tn__trans_close_for_destroy(tn__trans *t, tn__thread *thread);
 
-/* ---- Trace ---- */
+/* ---- Trace ------------------------------------------------------------------------------ */
 
 void tn__trans_trace(tn__trans *t, tn_report *out, size_t *inout_count);
 void tn__trans_clear_trace(tn__trans *t);

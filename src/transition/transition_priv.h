@@ -7,8 +7,7 @@
 
 #include "transition/transition_internal.h"
 
-/* ---- Flow: who goes when
- * --------------------------------------------------------------------------------- */
+/* ---- Flow: who goes when ---------------------------------------------------------------- */
 
 /* The result of a load, for those who joined it. Under store->lock. */
 typedef struct tn__flight {
@@ -131,8 +130,7 @@ static inline void tn__need_settle(tn__need *need) {
     need->claimed = false;
 }
 
-/* ---- Decision table (pure)
- * ---------------------------------------------------------------------------------------- */
+/* ---- Decision table (pure) -------------------------------------------------------------- */
 
 enum tn__step {
     TN__STEP_NO_OP,

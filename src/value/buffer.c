@@ -144,7 +144,7 @@ tn_location tn_buffer_location(const tn_buffer *buffer) {
 
 tn_payload tn_buffer_payload(tn_buffer *buffer) { return (tn_payload){tn_buffer_type(), buffer}; }
 
-/* ---- The type ---- */
+/* ---- The type --------------------------------------------------------------------------- */
 
 /* Extents, not segments, are the fields told here: an extent's bytes are its segments' bytes. */
 static tn_status buffer_measure(const void *payload, tn_storage *storages, size_t *inout_count,

@@ -12,7 +12,7 @@ static tn_status copy_in(tn_source *own, const tn_source *source) {
                          "tn_source");
 }
 
-/* ---- Checks ---- */
+/* ---- Checks ----------------------------------------------------------------------------- */
 
 static tn_status check_path(const char *path) {
     if (!path)
@@ -72,7 +72,7 @@ tn_status tn__source_check(const tn_source *source, const tn_value_spec *spec) {
     return TN_OK;
 }
 
-/* ---- One block per source ---- */
+/* ---- One block per source --------------------------------------------------------------- */
 
 static tn__source *make_callback(const tn_source *own) {
     tn__source *source = tn__zalloc(sizeof *source);
@@ -132,7 +132,7 @@ void tn__source_abandon(tn__source *source) { tn__free(source); }
 
 bool tn__source_is_callback(const tn__source *source) { return source->kind == TN_SOURCE_CALLBACK; }
 
-/* ---- Loading ---- */
+/* ---- Loading ---------------------------------------------------------------------------- */
 
 /* The callback's words win over what a call of ours left in the thread's error. */
 static tn_status report_callback(const tn__callback *call, tn_status returned,

@@ -21,7 +21,7 @@
 
 _Static_assert(sizeof(off_t) == 8, "files are larger than 2 GiB");
 
-/* ---- The real file layer ---- */
+/* ---- The real file layer ---------------------------------------------------------------- */
 
 /* O_NONBLOCK: a pipe must not make us wait for its other end; regular files do not know it. */
 static int system_open(const char *path) {
@@ -31,7 +31,7 @@ static int system_open(const char *path) {
 const tn__file_layer tn__file_system = {system_open, fstat, preadv, close};
 const tn__file_layer *tn__files = &tn__file_system;
 
-/* ---- One load ---- */
+/* ---- One load --------------------------------------------------------------------------- */
 
 typedef struct load {
     const tn__source *source;
@@ -164,7 +164,7 @@ static tn_status fill(load *l, const tn_segment *extents, size_t count, uint64_t
     return TN_OK;
 }
 
-/* ---- To a CUDA location ---- */
+/* ---- To a CUDA location ----------------------------------------------------------------- */
 
 static tn_status upload(load *l, cursor *to, const char *block, uint64_t bytes) {
     tn_segment piece;
@@ -199,7 +199,7 @@ static tn_status fill_device(load *l, const tn_segment *extents, size_t count) {
     return status;
 }
 
-/* ---- Together ---- */
+/* ---- Together --------------------------------------------------------------------------- */
 
 static tn_status hash_begin(load *l) {
     if (!(l->source->flags & TN_SOURCE_CHECKSUM))

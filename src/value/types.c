@@ -6,7 +6,7 @@
 
 #include "value/value_priv.h"
 
-/* ---- Locations ---- */
+/* ---- Locations -------------------------------------------------------------------------- */
 
 enum device_form {
     DEVICE_NONE,      /* no device at all */
@@ -95,7 +95,7 @@ tn_status tn_location_name(tn_location at, char *buffer, size_t capacity) {
 
 bool tn_location_equal(tn_location a, tn_location b) { return tn__location_same(a, b); }
 
-/* ---- Handles ---- */
+/* ---- Handles ---------------------------------------------------------------------------- */
 
 tn_status tn_handle_make(uint64_t manager, uint64_t index, const tn_value_type *type,
                          tn_handle *out) {
@@ -127,7 +127,7 @@ uint64_t tn_handle_hash(tn_handle handle) {
     return mix(handle.index + mix(handle.manager + mix((uint64_t)(uintptr_t)handle.type)));
 }
 
-/* ---- Value types ---- */
+/* ---- Value types ------------------------------------------------------------------------ */
 
 /* A type of a newer header is fine as long as what we do not know is zero. */
 static bool size_valid(const tn_value_type *type) {
@@ -165,7 +165,7 @@ bool tn_value_type_is(const tn_value_type *type, const tn_value_type *base) {
     return false;
 }
 
-/* ---- Specs ---- */
+/* ---- Specs ------------------------------------------------------------------------------ */
 
 tn_status tn_value_spec_check(const tn_value_spec *spec) {
     tn_value_spec own;

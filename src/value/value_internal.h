@@ -56,7 +56,7 @@ TN_NODISCARD tn_status tn__check_fit(const tn_value_spec *spec, const tn_value_t
 TN_NODISCARD tn_status tn__value_copy(tn_driver *d, tn_payload payload, tn_location to,
                                       tn_stream stream, tn_event event, tn_payload *out);
 
-/* ---- Sources ---- */
+/* ---- Sources ---------------------------------------------------------------------------- */
 
 typedef struct tn__source tn__source;
 

@@ -19,7 +19,7 @@
 /* The part of a struct that its first version had. */
 #define TN__SIZE_THROUGH(type, member) (offsetof(type, member) + sizeof(((type *)0)->member))
 
-/* ---- Around a callback (V3) ---- */
+/* ---- Around a callback (V3) ------------------------------------------------------------- */
 
 typedef struct tn__callback {
     tn_error *error; /* this thread's; NULL if it has none */
@@ -36,7 +36,7 @@ bool tn__callback_has_error(const tn__callback *call);
 tn_status tn__callback_end(const tn__callback *call, tn_status returned, tn_status fallback,
                            const char *what, const char *name);
 
-/* ---- Clean-ups (V4) ---- */
+/* ---- Clean-ups (V4) --------------------------------------------------------------------- */
 
 /* The first failure of a clean-up. */
 typedef struct tn__cleanup {
@@ -52,12 +52,12 @@ tn_status tn__cleanup_finish(const tn__cleanup *cleanup, const tn_error *first, 
  * afterwards. */
 void tn__cleanup_destroy(tn__cleanup *cleanup, tn_payload payload);
 
-/* ---- Buffers ---- */
+/* ---- Buffers ---------------------------------------------------------------------------- */
 
 /* The buffer's separate allocations in order of their bytes: one, or one for each segment. */
 const tn_segment *tn__buffer_extents(const tn_buffer *buffer, size_t *out_count);
 
-/* ---- Sources ---- */
+/* ---- Sources ---------------------------------------------------------------------------- */
 
 struct tn__source {
     uint32_t kind;

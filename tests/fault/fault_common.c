@@ -12,8 +12,8 @@
 
 /* One failure to be injected. */
 typedef struct injection {
-    enum { NOTHING, ALLOC, DRIVER, FENCE } kind;
-    uint32_t entry; /* DRIVER */
+    enum { NOTHING, ALLOC, DRIVER, DEAD, FENCE } kind; /* DEAD: every call from the n-th on */
+    uint32_t entry;                                    /* DRIVER */
     uint64_t nth;
 } injection;
 
@@ -51,6 +51,8 @@ static void arm(fault *x, const injection *what) {
         tn__fault_alloc(what->nth);
     else if (what->kind == DRIVER)
         spec_fault(x->f, what->entry, what->nth, 1, status_of(what->entry), FAULT_CODE);
+    else if (what->kind == DEAD)
+        spec_fault(x->f, TN_SIM_ANY, what->nth, 0, TN_ERR_DRIVER, FAULT_CODE);
     else if (what->kind == FENCE)
         tn__fault_fence(what->nth);
 }
@@ -150,10 +152,12 @@ static before look(const fault_case *what, fault *x) {
     return b;
 }
 
+/* What fails is, or may be, the giving back of storage, which is then the driver's loss. */
 static bool gives_back(const injection *in) {
-    return in->kind == DRIVER &&
-           (in->entry == TN_SIM_DEVICE_FREE || in->entry == TN_SIM_PINNED_FREE ||
-            in->entry == TN_SIM_STREAM_DESTROY || in->entry == TN_SIM_EVENT_DESTROY);
+    if (in->kind != DRIVER)
+        return in->kind == DEAD;
+    return in->entry == TN_SIM_DEVICE_FREE || in->entry == TN_SIM_PINNED_FREE ||
+           in->entry == TN_SIM_STREAM_DESTROY || in->entry == TN_SIM_EVENT_DESTROY;
 }
 
 static void expect_as_before(const fault_case *what, fault *x, const injection *in, before *b,
@@ -181,19 +185,23 @@ static void expect_status(const fault *x, const injection *in, tn_status status)
         assert_status(status, TN_ERR_HOST_MEMORY);
     else if (in->kind == FENCE)
         assert_status(status, TN_ERR_SYSTEM);
+    else if (in->kind == DEAD)
+        assert_true(status == TN_ERR_DRIVER || status == TN_ERR_PAYLOAD);
     else if (in->entry == TN_SIM_DEVICE_ALLOC)
         assert_status(status, TN_ERR_DEVICE_MEMORY);
     else if (in->entry == TN_SIM_PINNED_ALLOC || in->entry == TN_SIM_POINTER_LOCATION)
         assert_status(status, TN_ERR_PAYLOAD); /* M31 */
     else
         assert_status(status, TN_ERR_DRIVER);
-    if (in->kind == DRIVER)
+    if (in->kind == DRIVER || in->kind == DEAD)
         assert_int_equal(x->error.native_code, FAULT_CODE);
 }
 
 static bool may_succeed(const fault_case *what, const injection *in) {
     if (in->kind == ALLOC)
         return what->flags & FAULT_ALLOC_OK;
+    if (in->kind == DEAD)
+        return true;
     if (in->kind == DRIVER) /* readings and frees are never a reason to fail */
         return what->flags & FAULT_DRIVER_OK || in->entry == TN_SIM_DEVICE_MEMORY || gives_back(in);
     return false;
@@ -215,7 +223,7 @@ static bool run(const fault_case *what, fault *x, const injection *in) {
     arm(x, in);
     tn_status status = run_call(what, x);
     bool fired = disarm(x, in);
-    if (gives_back(in) || (fired && what->flags & FAULT_KEEPS && in->kind == DRIVER))
+    if (gives_back(in) || (what->flags & FAULT_KEEPS && in->kind == DRIVER))
         x->f->lenient = true;
     if (fired && !(status == TN_OK && may_succeed(what, in))) {
         expect_status(x, in, status);
@@ -263,6 +271,7 @@ void fault_loop(void **state, const fault_case *what) {
     allocs = each_nth(state, what, (injection){.kind = ALLOC});
     for (uint32_t entry = TN_SIM_ANY + 1; entry < TN_SIM_ENTRY_COUNT; entry++)
         calls += each_nth(state, what, (injection){.kind = DRIVER, .entry = entry});
+    assert_int_equal(each_nth(state, what, (injection){.kind = DEAD}), calls);
     if (what->flags & FAULT_FENCE)
         once(state, what, (injection){FENCE, 0, 1});
     print_message("%s: %" PRIu64 " allocations, %" PRIu64 " driver calls%s failed in turn\n",

@@ -6,9 +6,7 @@ static tn_status to_device(fault *x) {
     return tn_manager_move(x->m, x->h, C0, NOWHERE, NULL, &x->report);
 }
 
-static tn_status to_host(fault *x) {
-    return tn_manager_move(x->m, x->h, P, C0, NULL, &x->report);
-}
+static tn_status to_host(fault *x) { return tn_manager_move(x->m, x->h, P, C0, NULL, &x->report); }
 
 static void at_p(fault *x) {
     fault_manager(x);

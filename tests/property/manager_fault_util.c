@@ -16,6 +16,7 @@ static const char *const fault_names[] = {"",
                                           "event_record 1",
                                           "event_record 2",
                                           "event_record 1, stream_synchronize all",
+                                          "event_record 1, stream_synchronize 1",
                                           "event_query all",
                                           "event_synchronize all",
                                           "event_create all",
@@ -89,8 +90,10 @@ static void arm_driver(run *r, uint32_t fault, uint32_t detail) {
         add_fault(r, TN_SIM_EVENT_RECORD, fault == FAULT_RECORD ? 1 : 2, 1, TN_ERR_DRIVER);
         break;
     case FAULT_RECORD_SYNCHRONIZE:
+    case FAULT_RECORD_SYNCHRONIZE_1:
         add_fault(r, TN_SIM_EVENT_RECORD, 1, 1, TN_ERR_DRIVER);
-        add_fault(r, TN_SIM_STREAM_SYNCHRONIZE, 1, 0, TN_ERR_DRIVER);
+        add_fault(r, TN_SIM_STREAM_SYNCHRONIZE, 1, fault == FAULT_RECORD_SYNCHRONIZE_1,
+                  TN_ERR_DEVICE_LOST);
         break;
     case FAULT_QUERY:
         add_fault(r, TN_SIM_EVENT_QUERY, 1, 0, TN_ERR_DRIVER);
@@ -163,9 +166,13 @@ uint32_t choose_fault(const call *c) {
                                        FAULT_HOST_ALLOC};
     static const uint8_t adoptions[] = {FAULT_MEASURE, FAULT_NEST_MEASURE, FAULT_HOST_ALLOC,
                                         FAULT_QUERY};
-    static const uint8_t releases[] = {
-        FAULT_RECORD,       FAULT_RECORD_2,  FAULT_RECORD_SYNCHRONIZE, FAULT_EVENT_SYNCHRONIZE,
-        FAULT_EVENT_CREATE, FAULT_HOST_ALLOC};
+    static const uint8_t releases[] = {FAULT_RECORD,
+                                       FAULT_RECORD_2,
+                                       FAULT_RECORD_SYNCHRONIZE,
+                                       FAULT_RECORD_SYNCHRONIZE_1,
+                                       FAULT_EVENT_SYNCHRONIZE,
+                                       FAULT_EVENT_CREATE,
+                                       FAULT_HOST_ALLOC};
     static const uint8_t closes[] = {FAULT_QUERY, FAULT_EVENT_SYNCHRONIZE, FAULT_DEVICE_SYNCHRONIZE,
                                      FAULT_HOST_ALLOC};
     static const uint8_t others[] = {FAULT_QUERY, FAULT_HOST_ALLOC};
@@ -224,8 +231,8 @@ static bool nothing_happened(run *r, side *s) {
     for (uint32_t i = 0; i < RUN_MANAGERS; i++)
         follow_vain_loads(r, &r->sides[i]);
     follow_vain_wait(r);
-    return compare_world(r) && compare_lifetimes(r, s) && compare_trace(r, s) &&
-           compare_snapshot(r, s);
+    return compare_world(r) && compare_snapshot(r, s) /* both reap now */ &&
+           compare_lifetimes(r, s) && compare_trace(r, s);
 }
 
 /* A release that got no event synchronises its streams (M144), whatever the reason. */

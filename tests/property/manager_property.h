@@ -42,10 +42,12 @@
     X(ADD_STREAM, 4)                                                                               \
     X(RELEASE, 8)                                                                                  \
     X(HOLD, 4)                                                                                     \
-    X(HOLD_RELEASE, 4) X(HOLD_READ, 1) X(RESERVE, 5) X(RESERVATION_RELEASE, 4)                     \
-        X(RESERVATION_READ, 1) X(VERSION, 3) X(SNAPSHOT, 2) X(SNAPSHOT_CHECK, 2) X(LOCATIONS, 1)   \
-            X(TRACE, 1) X(CLEAR_TRACE, 1) X(STEP, 2) X(CLOSE, 1) X(CREATE, 1) X(USE, 5)            \
-                X(ADVANCE, 5)
+    X(HOLD_RELEASE, 4)                                                                             \
+    X(HOLD_READ, 1)                                                                                \
+    X(RESERVE, 5)                                                                                  \
+    X(RESERVATION_RELEASE, 4) X(RESERVATION_READ, 1) X(VERSION, 3) X(SNAPSHOT, 2)                  \
+        X(SNAPSHOT_CHECK, 2) X(LOCATIONS, 1) X(TRACE, 1) X(CLEAR_TRACE, 1) X(STEP, 2) X(CLOSE, 1)  \
+            X(CREATE, 1) X(USE, 5) X(ADVANCE, 5)
 
 enum op {
 #define OP_ENUM(name, weight) OP_##name,
@@ -99,7 +101,8 @@ enum fault {
     FAULT_COPY_CLEANUP_DEVICE, /* nor the device */
     FAULT_RECORD,
     FAULT_RECORD_2,
-    FAULT_RECORD_SYNCHRONIZE, /* and the streams cannot be synchronised */
+    FAULT_RECORD_SYNCHRONIZE,   /* and the streams cannot be synchronised */
+    FAULT_RECORD_SYNCHRONIZE_1, /* or the first of them */
     FAULT_QUERY,
     FAULT_EVENT_SYNCHRONIZE,
     FAULT_EVENT_CREATE,

@@ -169,12 +169,15 @@ static void end_uses(tm_lease *l, uint32_t state) {
 /* M144, M145 */
 static tn_status release_by_waiting(tm_lease *l) {
     tm_manager *m = l->manager;
+    const tm_fault *first = NULL;
     for (size_t i = 0; i < l->stream_count; i++) {
         const tm_fault *fault = tm_world_call(m->world, TN_SIM_STREAM_SYNCHRONIZE);
-        if (fault)
-            return tm__fail_fault(m, fault);
-        tm__wait_stream(m->world, l->streams[i]);
+        if (!fault)
+            tm__wait_stream(m->world, l->streams[i]);
+        first = first ? first : fault;
     }
+    if (first)
+        return tm__fail_fault(m, first);
     m->diagnostics[TN_DIAGNOSTIC_RELEASE_FALLBACK]++;
     end_uses(l, TM_ENDED);
     return TN_OK;
