@@ -126,11 +126,11 @@ static const struct {
     bool cuda;
     size_t count;
 } CASES[] = {
-    {"lease_host_1", pairs_lease, false, 1},   {"lease_host_8", pairs_lease, false, 8},
-    {"hold_host_1", pairs_hold, false, 1},     {"hold_host_8", pairs_hold, false, 8},
-    {"reserve_host", pairs_reserve, false, 1}, {"lease_cuda_1", pairs_lease_cuda, true, 1},
-    {"lease_cuda_8", pairs_lease_cuda, true, 8},    {"hold_cuda_1", pairs_hold, true, 1},
-    {"reserve_cuda", pairs_reserve, true, 1},  {"state_version", pairs_version, false, 1},
+    {"lease_host_1", pairs_lease, false, 1},     {"lease_host_8", pairs_lease, false, 8},
+    {"hold_host_1", pairs_hold, false, 1},       {"hold_host_8", pairs_hold, false, 8},
+    {"reserve_host", pairs_reserve, false, 1},   {"lease_cuda_1", pairs_lease_cuda, true, 1},
+    {"lease_cuda_8", pairs_lease_cuda, true, 8}, {"hold_cuda_1", pairs_hold, true, 1},
+    {"reserve_cuda", pairs_reserve, true, 1},    {"state_version", pairs_version, false, 1},
 };
 
 int main(int argc, char **argv) {

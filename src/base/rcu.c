@@ -45,20 +45,24 @@ static const unsigned int *registered_flag(void) {
     return (const unsigned int *)((const char *)&URCU_TLS(rcu_reader).tid + sizeof(pthread_t));
 }
 
+static const unsigned int never;
+
 TN__COLD static void make_ready(tn__thread *thread) {
+    tn__fence_ready();
+    thread->rcu_flag = &never;
     if (!URCU_TLS(rcu_reader).registered) {
         rcu_register_thread();
         thread->rcu_registered = true;
     }
 #if !TN__TSAN
     /* The inlined read side needs liburcu's membarrier mode, and the struct that we know. */
-    if (urcu_memb_has_sys_membarrier && (*registered_flag() & 1)) {
+    if (urcu_memb_has_sys_membarrier && (*registered_flag() & 1) &&
+        tn__load_rlx(&tn__fence_asymmetric))
         thread->rcu_flag = registered_flag();
-        thread->rcu_phase = &rcu_gp.ctr;
-        thread->rcu_futex = &rcu_gp.futex;
-        thread->rcu_word = &URCU_TLS(rcu_reader).ctr;
-    }
 #endif
+    thread->rcu_phase = &rcu_gp.ctr;
+    thread->rcu_futex = &rcu_gp.futex;
+    thread->rcu_word = &URCU_TLS(rcu_reader).ctr;
 }
 
 /* Again after a host program has unregistered its thread. */
@@ -71,6 +75,7 @@ void tn__rcu_thread_exit(tn__thread *thread) {
     if (thread->rcu_registered && URCU_TLS(rcu_reader).registered)
         rcu_unregister_thread();
     thread->rcu_registered = false;
+    thread->rcu_flag = &never;
     thread->rcu_word = NULL;
 }
 

@@ -33,18 +33,20 @@ void tn__rcu_unlock(void);
  * The same through the addresses that the thread keeps, for hot paths: no call, no thread-local
  * look-up of liburcu's. What liburcu 0.13 to 0.15 does in urcu_memb_read_lock() and _unlock(): the
  * low half of the reader's word counts nesting, the bit above it is the phase of the outermost
- * section. False: not ready; use the slow way.
+ * section. False: not ready, or one of the two membarriers (liburcu's, ours) cannot be had; use the
+ * slow way. So a section entered here needs no more than a compiler fence for a light fence.
  */
 #define TN__RCU_NEST_MASK ((1ul << (sizeof(long) * 4)) - 1)
-static inline bool tn__rcu_enter(tn__thread *thread) {
+static inline bool tn__rcu_enter(tn__thread *thread, unsigned long *out_entered) {
     unsigned long *word = thread->rcu_word;
-    if (tn__unlikely(!word || !(__atomic_load_n(thread->rcu_flag, __ATOMIC_RELAXED) & 1)))
+    if (tn__unlikely(!(__atomic_load_n(thread->rcu_flag, __ATOMIC_RELAXED) & 1)))
         return false;
     unsigned long now = __atomic_load_n(word, __ATOMIC_RELAXED);
     unsigned long next = now + 1;
     if (tn__likely(!(now & TN__RCU_NEST_MASK)))
         next = __atomic_load_n(thread->rcu_phase, __ATOMIC_RELAXED);
     __atomic_store_n(word, next, __ATOMIC_RELAXED);
+    *out_entered = next;
     /* [rcu-enter] light. Pairs: the membarriers of synchronize_rcu(). Orders: the word -> the
      * section's loads. Without: a section that a grace period did not see. A compiler fence is
      * enough because the other side makes it a full one. */
@@ -52,12 +54,13 @@ static inline bool tn__rcu_enter(tn__thread *thread) {
     return true;
 }
 TN__COLD void tn__rcu_wake(void);
-static inline void tn__rcu_leave(tn__thread *thread) {
+/* `entered`: what tn__rcu_enter() gave. */
+static inline void tn__rcu_leave(tn__thread *thread, unsigned long entered) {
     unsigned long *word = thread->rcu_word;
     /* [rcu-enter] light: the section's loads -> the word -> the look at the waiter; enough because
      * the other side's membarriers make it a full one. */
     tn__fence_compiler();
-    __atomic_store_n(word, __atomic_load_n(word, __ATOMIC_RELAXED) - 1, __ATOMIC_RELAXED);
+    __atomic_store_n(word, entered - 1, __ATOMIC_RELAXED);
     tn__fence_compiler(); /* [rcu-enter] */
     if (tn__unlikely(__atomic_load_n(thread->rcu_futex, __ATOMIC_RELAXED) == -1))
         tn__rcu_wake();

@@ -48,12 +48,19 @@ void tn__frame_push(tn__thread *thread, tn__frame *frame, uint64_t manager, bool
     frame->manager = manager;
     frame->callback = callback;
     frame->outer = thread->frames;
+    frame->cached_id = thread->cached_id;
+    frame->cached_slot = thread->cached_slot;
     thread->frames = frame;
+    thread->cached_id = 0;
+    thread->cached_slot = NULL;
 }
 
+/* The cached manager may be gone by now: ids are never used twice, so its slot is not followed. */
 void tn__frame_pop(tn__thread *thread, tn__frame *frame) {
     TN_ASSERT(thread->frames == frame);
     thread->frames = frame->outer;
+    thread->cached_id = frame->cached_id;
+    thread->cached_slot = frame->cached_slot;
 }
 
 bool tn__frame_inside(const tn__thread *thread, uint64_t manager, bool callbacks_only) {

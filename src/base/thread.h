@@ -18,18 +18,22 @@ typedef struct tn__frame {
     uint64_t manager;
     bool callback;
     struct tn__frame *outer;
+    uint64_t
+        cached_id; /* of the thread, while the frame hides it: inside, no call takes the hot path */
+    void *cached_slot;
 } tn__frame;
 
 typedef struct tn__thread {
     tn_error error;
-    tn__frame *frames;   /* innermost first */
-    void *slots;         /* lifetime: this thread's slots */
-    uint64_t cached_id;  /* lifetime: the manager used last, 0 if none ... */
-    void *cached_slot;   /* ... and its slot */
+    tn__frame *frames; /* innermost first */
+    void *slots;       /* lifetime: this thread's slots */
+    /* lifetime: the manager used last outside any frame, 0 if none, and its slot. */
+    uint64_t cached_id;
+    void *cached_slot;
     bool rcu_registered; /* by us: unregister at exit */
     /* rcu.h: set once the thread is registered, by us or by the host program. */
     unsigned long *rcu_word;        /* this thread's reader word; NULL: take the slow way */
-    const unsigned int *rcu_flag;   /* bit 0: still registered */
+    const unsigned int *rcu_flag;   /* bit 0: registered, and the hot path may be taken */
     const unsigned long *rcu_phase; /* the process's current phase */
     const int32_t *rcu_futex;       /* -1 while somebody waits for a grace period */
     uint32_t rank_depth;            /* lock ranks held (TN_CHECKS) */

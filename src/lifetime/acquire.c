@@ -124,7 +124,7 @@ static void outcomes(attempt *a, bool granted) {
 
 /* The manager word, loaded last: the commit point. */
 static bool manager_open(attempt *a) {
-    uintptr_t word = tn__load_acq(a->life->word); /* [manager-word] */
+    uintptr_t word = tn__load_acq(&a->life->gate->word); /* [manager-word] */
     if (tn__likely(word == TN__MANAGER_OPEN || word == TN__MANAGER_GUARDED))
         return true; /* a guard raised meanwhile waits for this section */
     bool mine = false;
@@ -181,7 +181,7 @@ static tn_status commit(attempt *a, tn__slot *slot, uint64_t generation) {
     tn__record *record = a->record;
     tn__rcu_lock();
     /* [manager-word] */
-    tn_status verdict = tn__life_verdict(a->life, tn__load_acq(a->life->word), false);
+    tn_status verdict = tn__life_verdict(a->life, tn__load_acq(&a->life->gate->word), false);
     if (tn__unlikely(verdict != TN_OK)) {
         tn__rcu_unlock();
         return a->status = verdict;

@@ -11,7 +11,7 @@ static void set_word(tn__life *life, uintptr_t word) {
     /* [manager-word] release. Pairs: acquire wherever it is loaded. Orders: what the writer did
      * before -> the word. Without: an operation after a guard, or a reader that meets a closing
      * plan, reads older memory. */
-    tn__store_rel(life->word, word);
+    tn__store_rel(&life->gate->word, word);
 }
 
 static tn_status wait_for_everybody(tn__life *life) {

@@ -17,15 +17,15 @@ static tn_status word_create(tn__life *life) {
 #ifdef MADV_WIPEONFORK
     (void)madvise(page, (size_t)sysconf(_SC_PAGESIZE), MADV_WIPEONFORK);
 #endif
-    life->word = page;
+    life->gate = page;
     /* [no-order] the manager is published by its creator's own means */
-    tn__store_rlx(life->word, TN__MANAGER_OPEN);
+    tn__store_rlx(&life->gate->word, TN__MANAGER_OPEN);
     return TN_OK;
 }
 
 static void word_destroy(tn__life *life) {
-    if (life->word)
-        munmap(life->word, (size_t)sysconf(_SC_PAGESIZE));
+    if (life->gate)
+        munmap(life->gate, (size_t)sysconf(_SC_PAGESIZE));
 }
 
 tn_status tn__life_create(const tn__life_config *config, tn__life **out) {
@@ -120,11 +120,13 @@ tn_status tn__life_refuse(tn_status verdict) {
     }
 }
 
+tn__gate *tn__life_gate(tn__life *life) { return life->gate; }
+
 static uintptr_t manager_word(const tn__life *life) {
     /* [manager-word] acquire. Pairs: release in guard_raise, guard_lower and close. Orders: the
      * word -> whatever its writer did before. Without: an operation after a guard reads placement
      * from before it. */
-    return tn__load_acq(life->word);
+    return tn__load_acq(&life->gate->word);
 }
 
 tn_status tn__life_enter(tn__life *life, tn__thread *thread, bool closed_ok) {

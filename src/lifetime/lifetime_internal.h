@@ -29,6 +29,13 @@
 typedef struct tn__life tn__life;
 typedef struct tn__removal tn__removal;
 
+/* What every operation looks at: on a page of its own that a forked child sees wiped. */
+typedef struct tn__gate {
+    _Atomic uintptr_t word; /* the manager word: see [manager-word] */
+    _Atomic uint32_t
+        reap; /* manual mode: something is pending, so operations reap first; see [pending] */
+} tn__gate;
+
 /* ---- The lifetimes of one manager ------------------------------------------------------- */
 
 typedef struct tn__life_config {
@@ -45,6 +52,8 @@ TN_NODISCARD tn_status tn__life_create(const tn__life_config *config, tn__life *
 /* After the manager is closed: ends the reaper, destroys the events, recycles the records. Waits
  * for a grace period; not in a section. */
 void tn__life_destroy(tn__life *life);
+
+tn__gate *tn__life_gate(tn__life *life);
 
 /* Checks at the start of an operation (M198): forked, guard, closed, nesting. `closed_ok`:
  * releases work on a closed manager. */
@@ -81,11 +90,6 @@ TN_NODISCARD tn_status tn__life_reserve(tn__life *life, tn_location at, uint64_t
 /* What tn__life_take_begin() would say now (admission is reported before an alias, M56). */
 TN_NODISCARD tn_status tn__life_take_check(tn__life *life, const tn_reservation *reservation,
                                            tn_location at, uint64_t bytes);
-/* The hot path (fast.c): one value, host location, no stream. False: nothing was done, take the slow
- * way. `at.kind` is pageable or pinned. */
-bool tn__fast_acquire(tn__life *life, tn_handle handle, tn_location at, tn_lease *out);
-bool tn__fast_release(const tn_lease *lease);
-
 /* Move `bytes` of an active reservation into the caller's hands: they stay in the ledger's total,
  * charged to nobody yet. Under store->lock. The slot's counter is odd from success until
  * tn__life_take_end(). TN_ERR_VALUE (other manager or location), TN_ERR_LIFETIME_CLOSED,

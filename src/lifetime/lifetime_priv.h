@@ -149,6 +149,7 @@ struct tn__slot {
     _Atomic uint64_t counter; /* written by the owner only; odd while it makes effects visible */
     char pad[TN__CACHE_LINE - sizeof(uint64_t)];
     tn__life *life;
+    tn__gate *gate;         /* the life's */
     tn__slot *next;         /* life's list; const after it is pushed */
     _Atomic uint32_t taken; /* 1: a thread owns it (see [slot-take]) */
     /* newest first; written by the owner (release), read by scans (acquire) */
@@ -168,7 +169,7 @@ struct tn__slot {
 #define TN__MANAGER_CLOSED ((uintptr_t)3)
 
 struct tn__life {
-    _Atomic uintptr_t *word; /* on a page of its own that a forked child sees wiped */
+    tn__gate *gate;
     uint64_t manager;
     tn__store *store;
     tn_driver *driver;
@@ -184,7 +185,7 @@ struct tn__life {
     tn__queue queue;     /* pending leases, pushed at release */
     tn__record *waiting; /* consumer's list in release order, under reap_lock */
     tn__record **waiting_tail;
-    _Atomic uint32_t pending_some; /* something is queued or waiting; see [pending] */
+    _Atomic uint32_t waiting_some; /* the consumer's list is not empty: a hint, relaxed */
 
     tn__garbage *_Atomic garbage; /* pushed by anyone, all taken by collectors */
 

@@ -115,11 +115,12 @@ static tn_status pass(tn__life *life, tn__slot *own, bool stop_at_error, uint64_
 static tn_status consume(tn__life *life, tn__slot *own, bool stop_at_error, uint64_t *completed) {
     /* [pending] acquire. Pairs: release in enqueue(). Orders: a push -> the mark -> our look at the
      * queue. Without: a mark is taken away whose lease we do not find; it waits for the next one. */
-    (void)tn__swap_acq(&life->pending_some, 0);
+    (void)tn__swap_acq(&life->gate->reap, 0);
     take_queued(life);
     tn_status status = pass(life, own, stop_at_error, completed);
-    if (life->waiting)
-        tn__store_rel(&life->pending_some, 1); /* [pending] */
+    if (life->waiting && life->manual)
+        tn__store_rel(&life->gate->reap, 1);                   /* [pending] */
+    tn__store_rlx(&life->waiting_some, life->waiting != NULL); /* [no-order] a hint */
     return status;
 }
 
@@ -139,7 +140,7 @@ tn_status tn__life_reap_manual(tn__life *life) {
         return TN_OK;
     /* [no-order] the mark of a release that this thread knows of is seen; others may be missed:
      * they are concurrent. */
-    if (!tn__load_rlx(&life->pending_some))
+    if (!tn__load_rlx(&life->gate->reap))
         return TN_OK;
     tn__thread *thread;
     tn_status status = tn__life_thread(life, &thread);

@@ -31,7 +31,7 @@ static bool stopping(tn__life *life) { return tn__load_acq(&life->stop) != 0; /*
 static void go_to_sleep(tn__life *life) {
     /* [sleep] seq_cst: see tn__life_wake() for why acquire/release is not enough */
     tn__store_sc(&life->asleep, 1);
-    bool work = !tn__queue_empty(&life->queue) || tn__load_rlx(&life->pending_some) ||
+    bool work = !tn__queue_empty(&life->queue) || tn__load_rlx(&life->waiting_some) ||
                 tn__store_has_garbage(life->store) || stopping(life);
     /* [sleep] seq_cst: not asleep after all, unless somebody has posted already */
     if (work && tn__swap_sc(&life->asleep, 0))
@@ -49,7 +49,7 @@ static void back_off(uint64_t ns) {
  * is told once. */
 static uint64_t step(tn__life *life, bool *told) {
     uint64_t completed = 0, freed = 0;
-    if (tn__load_acq(life->word) == TN__MANAGER_GUARDED) /* [manager-word] */
+    if (tn__load_acq(&life->gate->word) == TN__MANAGER_GUARDED) /* [manager-word] */
         return 0;
     tn_location none = {TN_LOCATION_NONE, 0};
     tn_status status = tn__life_reap(life, &completed);
@@ -70,7 +70,7 @@ static void *run(void *argument) {
     while (!stopping(life)) {
         if (step(life, &told)) {
             pause = BACKOFF_MIN_NS;
-        } else if (tn__load_rlx(&life->pending_some) || !tn__queue_empty(&life->queue)) {
+        } else if (tn__load_rlx(&life->waiting_some) || !tn__queue_empty(&life->queue)) {
             back_off(pause);
             pause = pause * 2 < BACKOFF_MAX_NS ? pause * 2 : BACKOFF_MAX_NS;
         } else {

@@ -47,7 +47,7 @@ static bool over_already(ending *e) {
 }
 
 static tn_status guarded(ending *e) {
-    return tn__life_verdict(e->life, tn__load_acq(e->life->word), true); /* [manager-word] */
+    return tn__life_verdict(e->life, tn__load_acq(&e->life->gate->word), true); /* [manager-word] */
 }
 
 /* ---- Host
@@ -207,7 +207,8 @@ static tn_status wait_for_events(ending *e) {
 static void enqueue(ending *e) {
     tn__life *life = e->life;
     tn__queue_push(&life->queue, &e->record->queued);
-    tn__store_rel(&life->pending_some, 1); /* [pending] */
+    if (life->manual)
+        tn__store_rel(&life->gate->reap, 1); /* [pending] */
     tn__life_wake(life);
 }
 

@@ -57,7 +57,7 @@ static tn_status activate(tn__slot *slot, tn__record *record, uint64_t generatio
     tn__life *life = slot->life;
     tn__rcu_lock();
     tn_status verdict =
-        tn__life_verdict(life, tn__load_acq(life->word), false); /* [manager-word] */
+        tn__life_verdict(life, tn__load_acq(&life->gate->word), false); /* [manager-word] */
     if (tn__unlikely(verdict != TN_OK)) {
         tn__rcu_unlock();
         return tn__life_refuse(verdict);
@@ -66,8 +66,8 @@ static tn_status activate(tn__slot *slot, tn__record *record, uint64_t generatio
     tn__store_rlx(&record->pair.high, bytes);
     /* [no-order] followed by the light fence */
     tn__store_rlx(&record->pair.low, tn__word(generation, TN__ACQUIRING));
-    tn__light_fence();                         /* [fence] record shown -> manager word loaded */
-    uintptr_t word = tn__load_acq(life->word); /* [manager-word] */
+    tn__light_fence(); /* [fence] record shown -> manager word loaded */
+    uintptr_t word = tn__load_acq(&life->gate->word); /* [manager-word] */
     bool mine = false;
     bool ok = word == TN__MANAGER_OPEN || word == TN__MANAGER_GUARDED ||
               (word > TN__MANAGER_CLOSED && tn__decision_meet((tn__removal *)word, &mine));

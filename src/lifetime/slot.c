@@ -95,6 +95,7 @@ static tn__slot *slot_push(tn__life *life) {
     if (!slot)
         return NULL;
     slot->life = life;
+    slot->gate = life->gate;
     tn__store_rlx(&slot->taken, 1);
     slot->next = tn__load_rlx(&life->slots);
     tn__store_rel(&life->slots, slot); /* [slots] */
@@ -127,7 +128,7 @@ static TN__COLD tn__slot *find(tn__life *life, tn__thread *thread) {
             slot = ref->slot;
     if (!slot)
         slot = make(life, thread);
-    if (slot) {
+    if (slot && !thread->frames) {
         thread->cached_id = life->manager;
         thread->cached_slot = slot;
     }

@@ -4,6 +4,8 @@
  */
 #include "manager/manager_internal.h"
 
+#include "lifetime/fast.h"
+
 tn_status tn__handles_in(const tn_handle *handles, size_t count) {
     if (count == 0)
         return tn__fail(TN_ERR_VALUE, "no handles");
@@ -60,10 +62,12 @@ static TN__COLD tn_status acquire_slowly(tn_manager *m, const tn_handle *handles
 
 tn_status tn_manager_acquire(tn_manager *m, const tn_handle *handles, size_t count, tn_location at,
                              tn_stream stream, tn_lease *out) {
-    bool host = at.kind == TN_LOCATION_PAGEABLE || at.kind == TN_LOCATION_PINNED;
-    if (tn__likely(count == 1 && host && !stream && m && handles && out) &&
-        tn__fast_acquire(m->life, handles[0], at, out))
-        return TN_OK;
+    bool host = at.kind - TN_LOCATION_PAGEABLE <= TN_LOCATION_PINNED - TN_LOCATION_PAGEABLE;
+    if (tn__likely(count == 1 && host && !stream && m && handles && out)) {
+        if (tn__likely(tn__fast_acquire(m->id, m->gate, m->store, handles, at.kind, out)))
+            return TN_OK;
+        return acquire_slowly(m, handles, 1, at, NULL, out);
+    }
     return acquire_slowly(m, handles, count, at, stream, out);
 }
 

@@ -82,6 +82,7 @@ static tn_status create_parts(tn_manager *m, const tn_config *config) {
     status = tn__life_create(&life, &m->life);
     if (status != TN_OK)
         return status;
+    m->gate = tn__life_gate(m->life);
     trans.life = m->life;
     return tn__trans_create(&trans, &m->trans);
 }

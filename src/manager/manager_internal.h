@@ -13,6 +13,7 @@
 
 struct tn_manager {
     uint64_t id;
+    tn__gate *gate; /* the life's, for the hot path */
     tn_driver *driver;
     tn__store *store;
     tn__life *life;

@@ -33,7 +33,7 @@ tn_status tn__build_add_value(tn__build *b, const tn_value_spec *spec, tn__sourc
 }
 
 tn__value *tn__build_value(tn__build *b, uint64_t index, uint16_t more) {
-    tn__value *value = tn__radix_get(&b->next->values, index);
+    tn__value *value = tn__radix_find(&b->next->values, index);
     TN_ASSERT(value != NULL);
     if (more == 0 && tn__node_fresh(&value->node))
         return value;
@@ -129,7 +129,7 @@ tn_status tn__build_remove(tn__build *b, tn__mat *mat) {
 
 /* Take a value without materializations out of the next version. */
 static bool forget(tn__build *b, uint64_t index) {
-    tn__value *value = tn__radix_get(&b->next->values, index);
+    tn__value *value = tn__radix_find(&b->next->values, index);
     TN_ASSERT(value != NULL && value->mat_count == 0);
     if (!tn__radix_remove(b, &b->next->values, index))
         return false;

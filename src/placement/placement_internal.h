@@ -82,10 +82,31 @@ typedef struct tn__value {
 } tn__value;
 
 /* A persistent radix tree, index -> pointer; fan-out 32. An empty one is all zero. */
+#define TN__RADIX_BITS 5u
+#define TN__RADIX_FAN (1u << TN__RADIX_BITS)
+
+typedef struct tn__radix_node {
+    tn__node node;
+    void *slots[TN__RADIX_FAN]; /* nodes of the level below, or items at the lowest */
+} tn__radix_node;
+
 typedef struct tn__radix {
-    struct tn__radix_node *root;
-    uint32_t levels;
+    tn__radix_node *root;
+    uint32_t levels; /* at most 13 */
 } tn__radix;
+
+/* For an index that is not deeper than the tree. NULL: absent. Compiled into hot paths. */
+static inline void *tn__radix_descend(const tn__radix *r, uint64_t index) {
+    void *at = r->root;
+    uint32_t shift = r->levels * TN__RADIX_BITS;
+    if (tn__unlikely(!at))
+        return NULL;
+    do { /* a root has at least one level */
+        shift -= TN__RADIX_BITS;
+        at = ((const tn__radix_node *)at)->slots[(index >> shift) & (TN__RADIX_FAN - 1)];
+    } while (at && shift > 0);
+    return at;
+}
 
 /* One tracked location in one version. */
 typedef struct tn__place {

@@ -44,16 +44,8 @@ uint64_t tn__node_free_list(tn__node *list);
 
 /* ---- Radix tree ------------------------------------------------------------------------- */
 
-#define TN__RADIX_BITS 5u
-#define TN__RADIX_FAN (1u << TN__RADIX_BITS)
-
-typedef struct tn__radix_node {
-    tn__node node;
-    void *slots[TN__RADIX_FAN]; /* nodes of the level below, or items at the lowest */
-} tn__radix_node;
-
 /* NULL: absent. */
-void *tn__radix_get(const tn__radix *r, uint64_t index);
+void *tn__radix_find(const tn__radix *r, uint64_t index);
 /* The item with the lowest index >= `from`; NULL: none. */
 void *tn__radix_next(const tn__radix *r, uint64_t from);
 /* Put an item, replacing what is there. False: no memory. `r` belongs to the build (its version, a

@@ -19,15 +19,8 @@ static bool fits(const tn__radix *r, uint64_t index) {
     return bits >= 64 || index >> bits == 0;
 }
 
-void *tn__radix_get(const tn__radix *r, uint64_t index) {
-    if (!fits(r, index))
-        return NULL;
-    void *at = r->root;
-    for (uint32_t shift = r->levels * TN__RADIX_BITS; at && shift > 0;) {
-        shift -= TN__RADIX_BITS;
-        at = ((const tn__radix_node *)at)->slots[slot_of(index, shift)];
-    }
-    return at;
+void *tn__radix_find(const tn__radix *r, uint64_t index) {
+    return fits(r, index) ? tn__radix_descend(r, index) : NULL;
 }
 
 /* The first item at or after `from` below one node. Bits of `from` above the node's own do not
@@ -122,7 +115,7 @@ static bool remove_below(tn__build *b, tn__radix_node *n, uint32_t shift, uint64
 }
 
 bool tn__radix_remove(tn__build *b, tn__radix *r, uint64_t index) {
-    TN_ASSERT(tn__radix_get(r, index) != NULL);
+    TN_ASSERT(tn__radix_find(r, index) != NULL);
     void *root;
     if (!remove_below(b, r->root, (r->levels - 1) * TN__RADIX_BITS, index, &root))
         return false;

@@ -5,7 +5,7 @@
 #include "placement/placement_priv.h"
 
 const tn__value *tn__version_value(const tn_version *v, uint64_t index) {
-    return tn__radix_get(&v->values, index);
+    return tn__radix_find(&v->values, index);
 }
 
 tn__mat *tn__value_mat(const tn__value *value, tn_location at) {

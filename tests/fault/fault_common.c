@@ -120,7 +120,7 @@ static void expect_ledgers(tn_manager *m) {
 static void expect_quiet(tn_manager *m) {
     assert_null(m->trans->flow.waiting);
     assert_null(m->trans->flow.in_flight);
-    uintptr_t word = tn__load_acq(m->life->word);
+    uintptr_t word = tn__load_acq(&m->life->gate->word);
     assert_true(word == TN__MANAGER_OPEN || word == TN__MANAGER_CLOSED);
     if (word == TN__MANAGER_OPEN)
         expect_ledgers(m);

@@ -45,9 +45,13 @@
     X(HOLD_RELEASE, 4)                                                                             \
     X(HOLD_READ, 1)                                                                                \
     X(RESERVE, 5)                                                                                  \
-    X(RESERVATION_RELEASE, 4) X(RESERVATION_READ, 1) X(VERSION, 3) X(SNAPSHOT, 2)                  \
-        X(SNAPSHOT_CHECK, 2) X(LOCATIONS, 1) X(TRACE, 1) X(CLEAR_TRACE, 1) X(STEP, 2) X(CLOSE, 1)  \
-            X(CREATE, 1) X(USE, 5) X(ADVANCE, 5)
+    X(RESERVATION_RELEASE, 4)                                                                      \
+    X(RESERVATION_READ, 1)                                                                         \
+    X(VERSION, 3)                                                                                  \
+    X(SNAPSHOT, 2)                                                                                 \
+    X(SNAPSHOT_CHECK, 2)                                                                           \
+    X(LOCATIONS, 1)                                                                                \
+    X(TRACE, 1) X(CLEAR_TRACE, 1) X(STEP, 2) X(CLOSE, 1) X(CREATE, 1) X(USE, 5) X(ADVANCE, 5)
 
 enum op {
 #define OP_ENUM(name, weight) OP_##name,

@@ -66,6 +66,17 @@ static inline tn__protection protection_of(tn_manager *m, tn__mat *mat) {
     return p;
 }
 
+/* How many plans wait, and how many are in flight. */
+static inline size_t flow_count(tn_manager *m, bool in_flight) {
+    size_t count = 0;
+    tn__lock(&m->store->lock);
+    for (tn__ticket *t = in_flight ? m->trans->flow.in_flight : m->trans->flow.waiting; t;
+         t = t->next)
+        count++;
+    tn__unlock(&m->store->lock);
+    return count;
+}
+
 static inline void pause_shortly(void) {
     struct timespec pause = {0, 200000};
     nanosleep(&pause, NULL);

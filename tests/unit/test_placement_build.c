@@ -153,7 +153,7 @@ static void build_move_works_in_either_order(void **state) {
         assert_ptr_equal(value->mats[0], moved);
         expect_place(s, from, 390, 400, 39);
         expect_place(s, to, 10, 10, 1);
-        assert_null(tn__radix_get(&place_of(s, from)->resident, 7));
+        assert_null(tn__radix_find(&place_of(s, from)->resident, 7));
         assert_ptr_equal(tn__place_next(place_of(s, to), 0), moved);
         assert_int_equal(s->newest->number, 44); /* the first has number 41 */
         tn__store_release(s);

@@ -28,14 +28,14 @@ static void check_all(const tn__radix *r, void *const *model, uint64_t count, ui
         next = model[i] ? model[i] : next;
         if (i % step != 0 && i > 100 && i < count - 100)
             continue;
-        assert_ptr_equal(tn__radix_get(r, i), model[i]);
+        assert_ptr_equal(tn__radix_find(r, i), model[i]);
         assert_ptr_equal(tn__radix_next(r, i), next);
     }
     for (uint64_t beyond = 0; beyond < 70; beyond++) {
-        assert_null(tn__radix_get(r, count + beyond));
+        assert_null(tn__radix_find(r, count + beyond));
         assert_null(tn__radix_next(r, count + beyond));
     }
-    assert_null(tn__radix_get(r, UINT64_MAX));
+    assert_null(tn__radix_find(r, UINT64_MAX));
     assert_null(tn__radix_next(r, UINT64_MAX));
 }
 
@@ -117,9 +117,9 @@ static void radix_depth_grows_with_the_index(void **state) {
         begin(s, &b);
         assert_true(tn__radix_set(&b, &r, cases[i].index, item_of(1)));
         assert_int_equal(r.levels, cases[i].levels);
-        assert_ptr_equal(tn__radix_get(&r, cases[i].index), item_of(1));
+        assert_ptr_equal(tn__radix_find(&r, cases[i].index), item_of(1));
         assert_ptr_equal(tn__radix_next(&r, 0), item_of(1));
-        assert_null(tn__radix_get(&r, cases[i].index ^ 1));
+        assert_null(tn__radix_find(&r, cases[i].index ^ 1));
         assert_true(tn__radix_remove(&b, &r, cases[i].index));
         assert_null(r.root);
         abort_build(s, &b);
@@ -139,7 +139,7 @@ static void radix_of_far_apart_indices_finds_them_in_order(void **state) {
     for (size_t i = count; i-- > 0;)
         assert_true(tn__radix_set(&b, &r, indices[i], item_of(i + 1)));
     for (size_t i = 0; i < count; i++) {
-        assert_ptr_equal(tn__radix_get(&r, indices[i]), item_of(i + 1));
+        assert_ptr_equal(tn__radix_find(&r, indices[i]), item_of(i + 1));
         assert_ptr_equal(tn__radix_next(&r, i ? indices[i - 1] + 1 : 0), item_of(i + 1));
         assert_ptr_equal(tn__radix_next(&r, indices[i]), item_of(i + 1));
     }
@@ -267,9 +267,9 @@ static void radix_failed_change_leaves_the_tree(void **state) {
         tn__fault_alloc(0);
         abort_build(s, &b);
         assert_int_equal(tn__alloc_live(), blocks);
-        assert_ptr_equal(tn__radix_get(&r, 0), item_of(0));
-        assert_ptr_equal(tn__radix_get(&r, 700), item_of(700));
-        assert_null(tn__radix_get(&r, 40000));
+        assert_ptr_equal(tn__radix_find(&r, 0), item_of(0));
+        assert_ptr_equal(tn__radix_find(&r, 700), item_of(700));
+        assert_null(tn__radix_find(&r, 40000));
         if (ok)
             break;
         failures++;

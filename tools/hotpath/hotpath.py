@@ -2,16 +2,22 @@
 # SPDX-License-Identifier: MIT
 """Exact instructions of one pair of lifetime operations, and the functions that it calls.
 
-    hotpath.py [--build DIR] [--n SMALL LARGE] [--json] [CASE ...]
+    hotpath.py [--build DIR] [--n SMALL LARGE] [--short | --listing | --json] [CASE ...]
 
 Builds the library (shared, Release, no sanitizer, whatever the caller's flags) and bench/hotpath.c
 in DIR, runs each case under `valgrind --tool=callgrind` for two values of N, and divides the
 difference of the two profiles by the difference of N: what start-up, warm-up and shutdown cost is
-the same in both and drops out, to the instruction. `inside` is what the exported functions cost,
-`with loop` adds the caller's loop. Functions are shown with calls, exclusive and inclusive
-instructions per pair.
+the same in both and drops out, to the instruction. Shown per pair:
+
+    inside     what the exported functions cost, all callees included
+    driver     the part of it spent in the simulated driver
+    with loop  `inside` and the caller's own loop (16 to 20 instructions)
+
+and for every function its calls, exclusive and inclusive instructions. "PLT f" is the linkage
+table's entry through which f was called. --listing shows the instructions themselves.
 """
 import argparse
+import collections
 import json
 import os
 import re
@@ -24,6 +30,10 @@ SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file_
 CASES = ("lease_host_1 lease_host_8 hold_host_1 hold_host_8 reserve_host lease_cuda_1 lease_cuda_8 "
          "hold_cuda_1 reserve_cuda state_version").split()
 SMALL, LARGE = 1024, 3072  # both multiples of hotpath.c's STEP_EVERY
+LIBRARY = "libtenure.so"
+SIMULATOR = "/src/driver/sim/"
+
+Function = collections.namedtuple("Function", "object file name")
 
 
 class Missing(Exception):
@@ -38,6 +48,7 @@ def need(tool):
 
 
 def run(command, **options):
+    """The output of a command that has to succeed."""
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           check=False, **options)
     if done.returncode != 0:
@@ -48,51 +59,83 @@ def run(command, **options):
 def build(folder):
     """The Release library and the program, up to date, in `folder`; returns both paths."""
     cc = os.environ.get("CC") or "cc"
-    flags = {k: v for k, v in os.environ.items() if k not in ("CFLAGS", "LDFLAGS", "MAKEFLAGS")}
-    if not os.path.exists(os.path.join(folder, "CMakeCache.txt")):
-        run([need("cmake"), "-S", SOURCE, "-B", folder, "-DCMAKE_BUILD_TYPE=Release",
-             "-DTN_BUILD_TOOL=OFF", "-DTN_BUILD_TESTS=OFF", "-DTN_BUILD_BENCH=OFF"], env=flags)
-    run([need("cmake"), "--build", folder, "--target", "tenure", "--parallel", "2"], env=flags)
+    clean = {k: v for k, v in os.environ.items()
+             if k not in ("CFLAGS", "CPPFLAGS", "LDFLAGS", "MAKEFLAGS", "MFLAGS")}
+    clean["CC"] = cc
+    if not os.path.exists(os.path.join(folder, "Makefile")):
+        # -g changes no code; it names the source files in the profile.
+        run([need("cmake"), "-S", SOURCE, "-B", folder, "-G", "Unix Makefiles",
+             "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_C_FLAGS_RELEASE=-O3 -DNDEBUG -g",
+             "-DTN_BUILD_TOOL=OFF", "-DTN_BUILD_TESTS=OFF", "-DTN_BUILD_BENCH=OFF"], env=clean)
+    run([need("cmake"), "--build", folder, "--target", "tenure", "--parallel", "2"], env=clean)
     program = os.path.join(folder, "hotpath")
     # No PLT in the program either: the caller's loop should show the library, not the linker.
     run([*cc.split(), "-std=gnu11", "-O2", "-g", "-fno-plt", "-I" + os.path.join(SOURCE, "include"),
          os.path.join(SOURCE, "bench", "hotpath.c"), "-o", program, "-L" + folder, "-ltenure",
-         "-Wl,-rpath," + folder], env=flags)
-    return os.path.join(folder, "libtenure.so"), program
+         "-Wl,-rpath," + folder], env=clean)
+    return os.path.join(folder, LIBRARY), program
 
 
-def parse(path):
-    """{(object, function): [calls, exclusive, inclusive]} and {(caller, callee): calls}."""
-    functions, edges = {}, {}
-    ob = fn = cob = cfn = None
-    called = 0
-    with open(path, encoding="utf-8", errors="replace") as lines:
-        for line in lines:
-            line = line.rstrip("\n")
-            if line.startswith("ob="):
-                ob = os.path.basename(line[3:])
-            elif line.startswith("fn="):
-                fn, cob = (ob, line[3:]), None
-                functions.setdefault(fn, [0, 0, 0])
-            elif line.startswith("cob="):
-                cob = os.path.basename(line[4:])
-            elif line.startswith("cfn="):
-                cfn = (cob or ob, line[4:])
-            elif line.startswith("calls="):
-                called = int(line[6:].split()[0])
-            elif line[:1].isdigit():
-                cost = int(line.split()[1]) if len(line.split()) > 1 else 0
-                if called:
-                    callee = functions.setdefault(cfn, [0, 0, 0])
-                    callee[0] += called
-                    edges[fn, cfn] = edges.get((fn, cfn), 0) + called
-                    if fn != cfn:
-                        functions[fn][2] += cost
-                    called, cob = 0, None
-                else:
-                    functions[fn][1] += cost
-                    functions[fn][2] += cost
-    return functions, edges
+class Profile:
+    """What callgrind counted: costs of functions, of calls between them, of instructions."""
+
+    def __init__(self):
+        self.functions = collections.defaultdict(lambda: [0, 0, 0])  # calls, exclusive, inclusive
+        self.edges = collections.defaultdict(lambda: [0, 0])  # (from, to): calls, inclusive
+        self.addresses = collections.Counter()  # (object, address): executions
+
+    def read(self, path):
+        ob = file = fn = cob = cfile = callee = None
+        called = 0
+        with open(path, encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                key, _, value = line.rstrip("\n").partition("=")
+                if key == "ob":
+                    ob = value
+                elif key in ("fl", "fi", "fe"):
+                    file = value
+                elif key == "fn":
+                    fn = Function(ob, file, value)
+                elif key == "cob":
+                    cob = value
+                elif key in ("cfi", "cfl"):
+                    cfile = value
+                elif key == "cfn":
+                    callee = Function(cob or ob, cfile or file, value)
+                    cob = cfile = None
+                elif key == "calls":
+                    called = int(value.split()[0])
+                elif key[:2] == "0x":
+                    address, _, cost = key.split()
+                    self.count(fn, callee, called, (ob, int(address, 16)), int(cost))
+                    called = 0
+        return self.name_plt()
+
+    def count(self, fn, callee, called, address, cost):
+        if called:
+            self.functions[callee][0] += called
+            self.edges[fn, callee][0] += called
+            self.edges[fn, callee][1] += cost
+            if fn != callee:
+                self.functions[fn][2] += cost
+        else:
+            self.functions[fn][1] += cost
+            self.functions[fn][2] += cost
+            self.addresses[address] += cost
+
+    def name_plt(self):
+        """Call PLT entries, which are addresses in the profile, after what they lead to."""
+        names = {a: Function(a.object, a.file, "PLT " + b.name)
+                 for a, b in self.edges if a.name.endswith("[PLT]")}
+        named = Profile()
+        named.addresses = self.addresses
+        for fn, figures in self.functions.items():
+            sums = named.functions[names.get(fn, fn)]
+            sums[:] = map(sum, zip(sums, figures))
+        for (a, b), figures in self.edges.items():
+            sums = named.edges[names.get(a, a), names.get(b, b)]
+            sums[:] = map(sum, zip(sums, figures))
+        return named
 
 
 def profile(program, case, n):
@@ -100,62 +143,97 @@ def profile(program, case, n):
         out = os.path.join(folder, "out")
         # Binding at start-up keeps the dynamic linker out; PLT entries are shown, not hidden.
         run([need("valgrind"), "-q", "--tool=callgrind", "--callgrind-out-file=" + out,
-             "--skip-plt=no", "--compress-strings=no", "--compress-pos=no", program, case, f"{n:08}"],
+             "--dump-instr=yes", "--skip-plt=no", "--compress-strings=no", "--compress-pos=no",
+             program, case, f"{n:08}"],
             env={**os.environ, "LD_BIND_NOW": "1", "LC_ALL": "C"})
-        return name_plt(*parse(out))
-
-
-def name_plt(functions, edges):
-    """Names PLT entries, which are addresses in the profile, after what they lead to."""
-    names = {a: (a[0], "PLT " + b[1]) for a, b in edges if a[1].endswith("[PLT]")}
-    merged, renamed = {}, {}
-    for key, figures in functions.items():
-        sums = merged.setdefault(names.get(key, key), [0, 0, 0])
-        for i, figure in enumerate(figures):
-            sums[i] += figure
-    for (a, b), calls in edges.items():
-        edge = names.get(a, a), names.get(b, b)
-        renamed[edge] = renamed.get(edge, 0) + calls
-    return merged, renamed
+        return Profile().read(out)
 
 
 def measure(program, case, small=SMALL, large=LARGE):
-    """Figures of one pair: see the keys below."""
-    (before, edges_before), (after, edges_after) = (profile(program, case, n)
-                                                    for n in (small, large))
-    n = large - small
-    functions = []
-    loop = 0.0
-    for key, figures in after.items():
-        calls, own, all_ = (b - a for a, b in zip(before.get(key, (0, 0, 0)), figures))
-        if own <= 0 and calls <= 0:
-            continue
-        if key[1].startswith("pairs_"):
-            loop += own / n
-            continue
-        functions.append({"object": key[0], "name": key[1], "calls": calls / n,
-                          "exclusive": own / n, "inclusive": all_ / n})
-    functions = [f for f in functions if f["name"] not in ("main", "(below main)")]
+    """Figures of one pair; `executed` counts the library's instructions by address."""
+    before, after = (profile(program, case, n) for n in (small, large))
+    pairs = large - small
+
+    def per_pair(table, key):
+        old = table(before).get(key) or [0] * len(table(after)[key])
+        return [(b - a) / pairs for a, b in zip(old, table(after)[key])]
+
+    functions, loop = [], 0.0
+    for fn in after.functions:
+        calls, own, all_ = per_pair(lambda p: p.functions, fn)
+        if fn.name.startswith("pairs_"):
+            loop += own
+        elif own > 0 or calls > 0:
+            functions.append({"name": fn.name, "object": os.path.basename(fn.object),
+                              "file": fn.file, "calls": calls, "exclusive": own,
+                              "inclusive": all_})
     functions.sort(key=lambda f: (-f["exclusive"], f["name"]))
-    edges = [{"from": a[1], "to": b[1], "object": b[0], "calls": (c - edges_before.get((a, b), 0)) / n}
-             for (a, b), c in edges_after.items() if c > edges_before.get((a, b), 0)]
+    calls, driver = [], 0.0
+    for a, b in after.edges:
+        count, cost = per_pair(lambda p: p.edges, (a, b))
+        if count > 0:
+            calls.append({"from": a.name, "object": os.path.basename(a.object), "to": b.name,
+                          "calls": count})
+        if SIMULATOR in b.file and SIMULATOR not in a.file:
+            driver += cost
     inside = sum(f["exclusive"] for f in functions)
-    return {"case": case, "inside": inside, "with_loop": inside + loop, "functions": functions,
-            "edges": sorted(edges, key=lambda e: (e["from"], e["to"]))}
+    executed = {address: (n - before.addresses[ob, address]) / pairs
+                for (ob, address), n in after.addresses.items()
+                if os.path.basename(ob).startswith(LIBRARY) and n > before.addresses[ob, address]}
+    return {"case": case, "inside": inside, "driver": driver, "with_loop": inside + loop,
+            "functions": functions, "calls": calls, "executed": executed}
+
+
+def disassemble(library):
+    """{address: (function, instruction)} of the whole library."""
+    code, function = {}, ""
+    for line in run([need("objdump"), "-d", "--no-show-raw-insn", library],
+                    env={**os.environ, "LC_ALL": "C"}).splitlines():
+        head = re.match(r"[0-9a-f]+ <(.+)>:$", line)
+        if head:
+            function = head[1]
+            continue
+        instruction = re.match(r"\s*([0-9a-f]+):\s+(\S.*)$", line)
+        if instruction:
+            code[int(instruction[1], 16)] = function, instruction[2].strip()
+    return code
 
 
 def number(x):
     return f"{x:.0f}" if abs(x - round(x)) < 0.005 else f"{x:.2f}"
 
 
+def summary(m):
+    text = f"{m['case']:14} {number(m['inside']):>8} inside"
+    if m["driver"]:
+        text += f" ({number(m['driver'])} in the driver, {number(m['inside'] - m['driver'])} ours)"
+    return text + f", {number(m['with_loop'])} with loop"
+
+
 def show(m):
-    print(f"{m['case']}: {number(m['inside'])} instructions a pair inside, "
-          f"{number(m['with_loop'])} with the caller's loop")
+    print(summary(m))
     print(f"    {'exclusive':>9} {'inclusive':>9} {'calls':>6}  function")
     for f in m["functions"]:
-        where = "" if f["object"].startswith("libtenure") else f"  ({f['object']})"
+        if f["exclusive"] < 0.005 and f["calls"] < 0.005:
+            continue
+        where = f["object"].split(".so")[0]
         print(f"    {number(f['exclusive']):>9} {number(f['inclusive']):>9} "
-              f"{number(f['calls']):>6}  {f['name']}{where}")
+              f"{number(f['calls']):>6}  {f['name']}"
+              + ("" if where in ("libtenure", "???") else f"  ({where})"))
+    print()
+
+
+def listing(m, library):
+    print(summary(m))
+    code, last = disassemble(library), None
+    for address, count in sorted(m["executed"].items()):
+        if count < 0.005:
+            continue
+        function, instruction = code.get(address, ("?", "?"))
+        if function != last:
+            print(f"  {function}:")
+        last = function
+        print(f"    {number(count):>6}  {address:6x}  {instruction}")
     print()
 
 
@@ -164,26 +242,28 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default=os.path.join(SOURCE, "build", "hotpath"))
     parser.add_argument("--n", nargs=2, type=int, default=(SMALL, LARGE), metavar=("SMALL", "LARGE"))
-    parser.add_argument("--json", action="store_true", help="all figures as JSON")
+    parser.add_argument("--json", action="store_true", help="everything, as JSON")
     parser.add_argument("--short", action="store_true", help="one line a case")
+    parser.add_argument("--listing", action="store_true", help="instructions executed in a pair")
     parser.add_argument("case", nargs="*", help=" ".join(CASES))
     options = parser.parse_args()
     for case in options.case:
         if case not in CASES:
             parser.error(f"no case {case}")
     try:
-        _, program = build(os.path.abspath(options.build))
+        library, program = build(os.path.abspath(options.build))
         results = [measure(program, case, *options.n) for case in options.case or CASES]
     except Missing as missing:
         sys.exit(f"hotpath: {missing}")
     if options.json:
         json.dump(results, sys.stdout, indent=2)
         print()
-    elif options.short:
-        for m in results:
-            print(f"{m['case']:14} {number(m['inside']):>8} {number(m['with_loop']):>8}")
-    else:
-        for m in results:
+    for m in results if not options.json else []:
+        if options.short:
+            print(summary(m))
+        elif options.listing:
+            listing(m, library)
+        else:
             show(m)
 
 

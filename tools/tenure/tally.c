@@ -20,6 +20,39 @@ void tally_add_latency(struct tally *tally, uint64_t ns) {
     tally->latency_ns[tally->done++] = ns;
 }
 
+static void add_traffic(struct traffic *sum, const struct traffic *part) {
+    sum->count += part->count;
+    sum->bytes += part->bytes;
+}
+
+void tally_add(struct tally *sum, const struct tally *part) {
+    for (uint64_t i = 0; i < part->done; i++) {
+        tally_add_latency(sum, part->latency_ns[i]); /* counts `done` */
+    }
+    sum->failed += part->failed;
+    sum->elapsed_ns = part->elapsed_ns > sum->elapsed_ns ? part->elapsed_ns : sum->elapsed_ns;
+    sum->queued += part->queued;
+    sum->queued_ns += part->queued_ns;
+    sum->stall_ns += part->stall_ns;
+    for (int tier = 0; tier < TIER_COUNT; tier++) {
+        sum->drop_ns[tier] += part->drop_ns[tier];
+        add_traffic(&sum->evictions[tier], &part->evictions[tier]);
+    }
+    for (int path = 0; path < PATH_COUNT; path++) {
+        add_traffic(&sum->paths[path], &part->paths[path]);
+    }
+    add_traffic(&sum->retired, &part->retired);
+    sum->hits += part->hits;
+    sum->misses += part->misses;
+    sum->joined += part->joined;
+    sum->retries.refused += part->retries.refused;
+    sum->retries.gone += part->retries.gone;
+    sum->retries.in_use += part->retries.in_use;
+    sum->retries.waits += part->retries.waits;
+    sum->verified += part->verified;
+    sum->corruptions += part->corruptions;
+}
+
 void tally_fini(struct tally *tally) {
     free(tally->latency_ns);
     tally->latency_ns = NULL;
