@@ -133,7 +133,9 @@ enum tn_close_flags {
 
 /**
  * Close a manager: no further operations; all payloads are released. Locations, budgets, peaks
- * and trace stay readable.
+ * and trace stay readable. A forced close keeps new lifetimes out before it synchronises the
+ * devices: acquires in the meantime are refused as closed, even if the synchronisation then fails
+ * and the manager stays open.
  *
  * @param m             borrowed.
  * @param flags         enum tn_close_flags.
@@ -332,8 +334,8 @@ TN_NODISCARD TN_API tn_status tn_manager_drop(tn_manager *m, tn_handle handle, t
 TN_NODISCARD TN_API tn_status tn_manager_discard(tn_manager *m, tn_handle handle, tn_report *out);
 
 /**
- * One step of the reaper: complete pending leases whose events are done, refill event pools, free
- * what nobody can see any longer (one grace period if there is something to free).
+ * One step of the reaper: complete pending leases whose events are done, free what nobody can see
+ * any longer (one grace period if there is something to free).
  *
  * @param m             borrowed.
  * @param[out] out      NULL, or how many leases were completed and objects freed.

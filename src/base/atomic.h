@@ -61,6 +61,10 @@ static inline bool tn__pair_cas_acq_rel(tn__pair *p, uint64_t old_low, uint64_t 
                                         tn__pair_value(new_low, new_high));
 }
 
+/* Plain words of liburcu's that its own threads access in the same way. */
+#define tn__foreign_load_rlx(p) __atomic_load_n((p), __ATOMIC_RELAXED)
+#define tn__foreign_store_rlx(p, v) __atomic_store_n((p), (v), __ATOMIC_RELAXED)
+
 #define tn__fence_acq() atomic_thread_fence(memory_order_acquire)
 #define tn__fence_rel() atomic_thread_fence(memory_order_release)
 #define tn__fence_sc() atomic_thread_fence(memory_order_seq_cst)

@@ -119,6 +119,14 @@ void tn__point_hit(enum tn__point point, void *object);
 #define TN__AT(point, object) ((void)(object))
 #endif
 
+/* ---- Waiting for another thread's finite step ------------------------------------------ */
+
+/* Yields at first, then sleeps: a waiter of high priority must let the other thread run. */
+typedef struct tn__pause {
+    unsigned count;
+} tn__pause;
+void tn__pause_once(tn__pause *pause);
+
 /* ---- Small things ----------------------------------------------------------------------- */
 
 /* a + b, or UINT64_MAX if it overflows. */

@@ -39,13 +39,13 @@ void tn__rcu_unlock(void);
 #define TN__RCU_NEST_MASK ((1ul << (sizeof(long) * 4)) - 1)
 static inline bool tn__rcu_enter(tn__thread *thread, unsigned long *out_entered) {
     unsigned long *word = thread->rcu_word;
-    if (tn__unlikely(!(__atomic_load_n(thread->rcu_flag, __ATOMIC_RELAXED) & 1)))
+    if (tn__unlikely(!(tn__foreign_load_rlx(thread->rcu_flag) & 1)))
         return false;
-    unsigned long now = __atomic_load_n(word, __ATOMIC_RELAXED);
+    unsigned long now = tn__foreign_load_rlx(word);
     unsigned long next = now + 1;
     if (tn__likely(!(now & TN__RCU_NEST_MASK)))
-        next = __atomic_load_n(thread->rcu_phase, __ATOMIC_RELAXED);
-    __atomic_store_n(word, next, __ATOMIC_RELAXED);
+        next = tn__foreign_load_rlx(thread->rcu_phase);
+    tn__foreign_store_rlx(word, next);
     *out_entered = next;
     /* [rcu-enter] light. Pairs: the membarriers of synchronize_rcu(). Orders: the word -> the
      * section's loads. Without: a section that a grace period did not see. A compiler fence is
@@ -60,9 +60,9 @@ static inline void tn__rcu_leave(tn__thread *thread, unsigned long entered) {
     /* [rcu-enter] light: the section's loads -> the word -> the look at the waiter; enough because
      * the other side's membarriers make it a full one. */
     tn__fence_compiler();
-    __atomic_store_n(word, entered - 1, __ATOMIC_RELAXED);
+    tn__foreign_store_rlx(word, entered - 1);
     tn__fence_compiler(); /* [rcu-enter] */
-    if (tn__unlikely(__atomic_load_n(thread->rcu_futex, __ATOMIC_RELAXED) == -1))
+    if (tn__unlikely(tn__foreign_load_rlx(thread->rcu_futex) == -1))
         tn__rcu_wake();
 }
 

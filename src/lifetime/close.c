@@ -22,19 +22,32 @@ static tn_status wait_for_everybody(tn__life *life) {
     return tn__rcu_synchronize();
 }
 
-/* ---- Guard
- * --------------------------------------------------------------------------------------------------
- * */
+/* ---- Guard ------------------------------------------------------------------------------ */
 
 void tn__life_guard_raise(tn__life *life) { set_word(life, TN__MANAGER_GUARDED); }
 
 tn_status tn__life_guard_wait(tn__life *life) { return wait_for_everybody(life); }
 
-void tn__life_guard_lower(tn__life *life) { set_word(life, TN__MANAGER_OPEN); }
+/* By CAS: in a child that was forked inside the callback the word is 0 and stays it. */
+void tn__life_guard_lower(tn__life *life) {
+    uintptr_t guarded = TN__MANAGER_GUARDED;
+    (void)tn__cas_rel(&life->gate->word, &guarded, TN__MANAGER_OPEN); /* [manager-word] */
+}
 
-/* ---- Close
- * ----------------------------------------------------------------------------------------------------
- * */
+void tn__life_wait_idle(tn__life *life) {
+    tn_status status = wait_for_everybody(life);
+    TN_ASSERT(status == TN_OK);
+    (void)status;
+    tn__pause pause = {0};
+    /* [waiters] acquire: see wait_and_complete(). */
+    while (tn__load_acq(&life->waiters) != 0)
+        tn__pause_once(&pause);
+    for (tn__slot *slot = tn__load_acq(&life->slots); slot; slot = slot->next) /* [slots] */
+        while (tn__load_acq(&slot->counter) & 1)                               /* [count] */
+            tn__pause_once(&pause);
+}
+
+/* ---- Close ------------------------------------------------------------------------------ */
 
 static tn_status still_open(tn__life *life, const tn__totals *t) {
     tn_error *e = tn__error(
@@ -85,22 +98,21 @@ tn_status tn__life_close(tn__life *life) {
     return TN_OK;
 }
 
-/* ---- Forced close
- * ------------------------------------------------------------------------------------------------
- * */
+/* ---- Forced close ----------------------------------------------------------------------- */
 
 typedef struct detaching {
     tn__life *life;
     tn__slot *own;
+    bool some; /* found something that was not over */
 } detaching;
 
 static tn__scan_step visit_detach(void *context, tn__record *record, uint64_t word) {
     detaching *d = context;
-    if (tn__word_state(word) == TN__PENDING) {
+    enum tn__record_state state = tn__word_state(word);
+    if (state == TN__PENDING)
         (void)tn__pending_complete(d->own, record, word);
-        return TN__SCAN_ON;
-    }
-    if (tn__word_state(word) != TN__ACTIVE)
+    d->some |= state == TN__PENDING || state == TN__RELEASING || state == TN__ACTIVE;
+    if (state != TN__ACTIVE)
         return TN__SCAN_ON;
     uint64_t what = tn__load_rlx(&record->what);
     uint64_t bytes = tn__load_rlx(&record->pair.high);
@@ -110,6 +122,20 @@ static tn__scan_step visit_detach(void *context, tn__record *record, uint64_t wo
         tn__what_kind(what) == TN__KIND_RESERVATION)
         tn__ledger_uncharge(tn__store_ledger(d->life->store, tn__what_location(what)), bytes);
     return TN__SCAN_ON;
+}
+
+/* Until a pass finds nothing: a release may have been recording its events, and end PENDING, or
+ * ACTIVE again. No new lifetime can begin. */
+static tn_status detach_all(tn__life *life, tn__slot *own) {
+    detaching d = {life, own, true};
+    tn_status status = TN_OK;
+    while (d.some && status == TN_OK) {
+        d.some = false;
+        tn__scan(life, visit_detach, &d);
+        if (d.some)
+            status = wait_for_everybody(life);
+    }
+    return status;
 }
 
 static tn_status shut_out(tn__life *life, tn__removal *closing) {
@@ -133,21 +159,18 @@ tn_status tn__life_close_force(tn__life *life, tn_status (*sync)(void *context),
     status = shut_out(life, closing);
     if (status == TN_OK)
         status = sync(context);
-    if (status == TN_OK) {
-        detaching d = {life, tn__life_own_slot(life, thread)};
-        tn__scan(life, visit_detach, &d);
-    }
+    if (status == TN_OK)
+        status = detach_all(life, tn__life_own_slot(life, thread));
     set_word(life, status == TN_OK ? TN__MANAGER_CLOSED : TN__MANAGER_OPEN);
     tn__garbage_push(life, &closing->garbage);
-    if (status != TN_OK)
-        return status;
     uint64_t completed = 0;
-    return tn__life_reap(life, &completed);
+    if (status == TN_OK)
+        (void)!tn__life_reap(
+            life, &completed); /* records that are over; nothing can fail the close now */
+    return status;
 }
 
-/* ---- Abandonment (D15)
- * ----------------------------------------------------------------------------------------------
- * */
+/* ---- Abandonment (D15) ------------------------------------------------------------------ */
 
 static void synchronize_streams(tn__life *life, tn__record *record) {
     /* [stream-head] */

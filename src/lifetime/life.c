@@ -77,11 +77,13 @@ static void slots_destroy(tn__life *life) {
 }
 
 void tn__life_destroy(tn__life *life) {
+    uint64_t freed = 0;
     tn__reaper_stop(life);
     tn__life_registry_remove(life);
-    uint64_t freed = 0;
-    if (tn__life_collect(life, &freed) != TN_OK)
-        return; /* inside a section of the host: refused by our caller before */
+    tn__life_wait_idle(life);
+    tn_status status = tn__life_collect(life, &freed);
+    TN_ASSERT(status == TN_OK); /* our caller has refused inside a section of the host's */
+    (void)status;
     slots_destroy(life);
     tn__mutex_fini(&life->slots_lock);
     tn__mutex_fini(&life->reap_lock);
@@ -90,9 +92,7 @@ void tn__life_destroy(tn__life *life) {
     tn__free(life);
 }
 
-/* ---- Entry
- * ------------------------------------------------------------------------------------------------
- * */
+/* ---- Entry ------------------------------------------------------------------------------ */
 
 tn_status tn__life_verdict(const tn__life *life, uintptr_t word, bool closed_ok) {
     (void)life;
@@ -154,9 +154,7 @@ tn_status tn__life_enter_guard_only(tn__life *life, tn__thread *thread) {
 
 bool tn__life_closed(const tn__life *life) { return manager_word(life) == TN__MANAGER_CLOSED; }
 
-/* ---- Counters
- * -----------------------------------------------------------------------------------------------
- * */
+/* ---- Counters --------------------------------------------------------------------------- */
 
 void tn__life_counts(tn__life *life, tn__counts *out) {
     tn__counts c = {0, 0, 0, false};
@@ -181,7 +179,7 @@ uint64_t tn__life_count(tn__life *life, bool *out_stable) {
          * promise that */
         tn__fence_acq();
         tn__life_counts(life, &after);
-        if (after.raw == before.raw && after.slots == before.slots && !after.odd) {
+        if (after.sum == before.sum && after.slots == before.slots && !after.odd && !before.odd) {
             *out_stable = true;
             break;
         }

@@ -74,9 +74,7 @@ uint64_t tn__life_count(tn__life *life, bool *out_stable);
 void tn__life_warn(tn__life *life, enum tn_diagnostic_kind kind, tn_status status, tn_location at,
                    const char *message);
 
-/* ---- Operations
- * ----------------------------------------------------------------------------------------------
- * */
+/* ---- Operations ------------------------------------------------------------------------- */
 
 /* Arguments are checked, `at` is normalised; entry, reap and stream checks are done. */
 TN_NODISCARD tn_status tn__life_acquire(tn__life *life, const tn_handle *handles, size_t count,
@@ -98,9 +96,7 @@ TN_NODISCARD tn_status tn__life_take_begin(tn__life *life, const tn_reservation 
                                            tn_location at, uint64_t bytes);
 void tn__life_take_end(tn__life *life);
 
-/* ---- Pending leases
- * ----------------------------------------------------------------------------------------------
- * */
+/* ---- Pending leases --------------------------------------------------------------------- */
 
 /* Reap in manual mode, where M162 says; nothing with a reaper thread (D1). TN_ERR_DRIVER from a
  * query (M165). */
@@ -115,9 +111,7 @@ TN_NODISCARD tn_status tn__life_wait_pending(tn__life *life);
 /* Free retired descriptors and stream nodes after a grace period. Adds to *freed. */
 TN_NODISCARD tn_status tn__life_collect(tn__life *life, uint64_t *freed);
 
-/* ---- The pin scan
- * ---------------------------------------------------------------------------------------------------
- * */
+/* ---- The pin scan ----------------------------------------------------------------------- */
 
 /* What records say about one materialization (RELEASING counts as a use, ACQUIRING as nothing). */
 typedef struct tn__protection {
@@ -157,7 +151,7 @@ typedef struct tn__seen {
     const char *label; /* reservation */
 } tn__seen;
 
-/* One pass over all records. `each` returns false to stop (no memory). Inside a section. */
+/* One pass over all records. `each` returns false to stop (no memory). */
 bool tn__life_walk(tn__life *life, bool (*each)(void *context, const tn__seen *seen),
                    void *context);
 

@@ -196,6 +196,7 @@ struct tn__life {
     _Atomic uint32_t stop;
     /* a stream of an abandoned lease could not be synchronised: its storage is never freed (M148)
      * */
+    _Atomic uint32_t waiters; /* releases that wait for their events: see [waiters] */
     bool keep_storage;
 };
 
@@ -221,6 +222,13 @@ struct tn__removal {
 
 /* life.c */
 tn__slot *tn__life_own_slot(tn__life *life, tn__thread *thread); /* NULL: no memory */
+/* The same without making one; may be called in a section. NULL: there is none yet. */
+tn__slot *tn__life_known_slot(tn__life *life, tn__thread *thread);
+/* Make one, if the manager still exists. False: no memory. */
+TN_NODISCARD bool tn__slot_make(uint64_t manager, tn__thread *thread);
+/* Wait until no call of another thread is inside: sections, releases between their sections, waiting
+ * releases, hot-path releases (whose counter is odd). For a destroy. */
+void tn__life_wait_idle(tn__life *life);
 void tn__life_registry_add(tn__life *life);
 void tn__life_registry_remove(tn__life *life);
 /* What the manager word says to an operation in a section: TN_OK, REENTRANCY, CLOSED or FORKED,

@@ -66,15 +66,6 @@ static bool look_up(tn__record *record, uint64_t generation, tn_handle handle, l
     return unchanged(record, out->word);
 }
 
-static tn_status look_up_checked(tn__record *record, uint64_t generation, tn_handle handle,
-                                 tn__thread *thread, looked_up *out) {
-    tn__rcu_thread_ready(thread);
-    tn__rcu_lock();
-    bool open = look_up(record, generation, handle, out);
-    tn__rcu_unlock();
-    return open ? TN_OK : ended();
-}
-
 tn_status tn__lease_lookup(const tn_lease *lease, tn_handle handle, const void **out) {
     tn__thread *thread = tn__thread_self();
     looked_up l;
@@ -82,21 +73,24 @@ tn_status tn__lease_lookup(const tn_lease *lease, tn_handle handle, const void *
         return ended();
     if (!thread)
         return tn__no_memory();
-    tn_status status = look_up_checked(lease->record, lease->generation, handle, thread, &l);
-    if (status != TN_OK)
-        return status;
-    if (!l.found)
-        return tn__fail(TN_ERR_LOOKUP, "handle %llu is not one of this lease",
-                        (unsigned long long)handle.index);
-    status = tn__life_enter(l.life, thread, true);
-    if (status != TN_OK)
-        return status;
-    if (tn__word_state(l.word) != TN__ACTIVE) {
-        tn__error(TN_ERR_UNAVAILABLE, "the lease's protection is gone")->handle = handle;
-        return TN_ERR_UNAVAILABLE;
+    tn__rcu_thread_ready(thread);
+    tn__rcu_lock();
+    tn_status status = TN_OK;
+    if (!look_up(lease->record, lease->generation, handle, &l))
+        status = ended();
+    else if (!l.found)
+        status = tn__fail(TN_ERR_LOOKUP, "handle %llu is not one of this lease",
+                          (unsigned long long)handle.index);
+    else
+        status = tn__life_enter(l.life, thread, true);
+    tn__rcu_unlock();
+    if (status == TN_OK && tn__word_state(l.word) != TN__ACTIVE) {
+        status = TN_ERR_UNAVAILABLE;
+        tn__error(status, "the lease's protection is gone")->handle = handle;
     }
-    *out = l.data;
-    return TN_OK;
+    if (status == TN_OK)
+        *out = l.data;
+    return status;
 }
 
 tn_status tn__lease_contains(const tn_lease *lease, tn_handle handle, bool *out) {
@@ -106,10 +100,14 @@ tn_status tn__lease_contains(const tn_lease *lease, tn_handle handle, bool *out)
         return ended();
     if (!thread)
         return tn__no_memory();
-    tn_status status = look_up_checked(lease->record, lease->generation, handle, thread, &l);
-    if (status == TN_OK)
-        *out = l.found;
-    return status;
+    tn__rcu_thread_ready(thread);
+    tn__rcu_lock();
+    bool open = look_up(lease->record, lease->generation, handle, &l);
+    tn__rcu_unlock();
+    if (!open)
+        return ended();
+    *out = l.found;
+    return TN_OK;
 }
 
 tn_status tn__record_handles(void *at, uint64_t generation, tn_handle *out, size_t *inout_count) {

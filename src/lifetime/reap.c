@@ -119,8 +119,9 @@ static tn_status consume(tn__life *life, tn__slot *own, bool stop_at_error, uint
     take_queued(life);
     tn_status status = pass(life, own, stop_at_error, completed);
     if (life->waiting && life->manual)
-        tn__store_rel(&life->gate->reap, 1);                   /* [pending] */
-    tn__store_rlx(&life->waiting_some, life->waiting != NULL); /* [no-order] a hint */
+        tn__store_rel(&life->gate->reap, 1); /* [pending] */
+    tn__store_rlx(&life->waiting_some,
+                  life->waiting != NULL); /* [no-order] a hint: the list itself is under the lock */
     return status;
 }
 
@@ -160,9 +161,7 @@ tn_status tn__life_reap_now(tn__life *life) {
     return life->manual ? tn__life_reap_manual(life) : tn__life_reap(life, &completed);
 }
 
-/* ---- Helpers
- * ---------------------------------------------------------------------------------------------------
- * */
+/* ---- Helpers ---------------------------------------------------------------------------- */
 
 typedef struct help {
     tn__life *life;

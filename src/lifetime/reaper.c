@@ -11,6 +11,7 @@
  *   and posts.
  */
 #include <errno.h>
+#include <signal.h>
 #include <time.h>
 
 #include "lifetime/lifetime_priv.h"
@@ -28,13 +29,19 @@ void tn__life_wake(tn__life *life) {
 
 static bool stopping(tn__life *life) { return tn__load_acq(&life->stop) != 0; /* [stop] */ }
 
+static bool work(tn__life *life) {
+    return tn__load_rlx(&life->waiting_some) || !tn__queue_empty(&life->queue) ||
+           tn__store_has_garbage(life->store) || tn__load_rlx(&life->garbage);
+}
+
 static void go_to_sleep(tn__life *life) {
     /* [sleep] seq_cst: see tn__life_wake() for why acquire/release is not enough */
     tn__store_sc(&life->asleep, 1);
-    bool work = !tn__queue_empty(&life->queue) || tn__load_rlx(&life->waiting_some) ||
-                tn__store_has_garbage(life->store) || stopping(life);
+    /* [sleep] seq_cst fence: the flag -> the looks below, which are no seq_cst loads themselves, so
+     * that the store alone cannot order them. */
+    tn__fence_sc();
     /* [sleep] seq_cst: not asleep after all, unless somebody has posted already */
-    if (work && tn__swap_sc(&life->asleep, 0))
+    if ((work(life) || stopping(life)) && tn__swap_sc(&life->asleep, 0))
         return;
     while (sem_wait(&life->wake) != 0 && errno == EINTR)
         continue;
@@ -70,7 +77,7 @@ static void *run(void *argument) {
     while (!stopping(life)) {
         if (step(life, &told)) {
             pause = BACKOFF_MIN_NS;
-        } else if (tn__load_rlx(&life->waiting_some) || !tn__queue_empty(&life->queue)) {
+        } else if (work(life)) { /* not done yet, or a guard or another thread forbids it */
             back_off(pause);
             pause = pause * 2 < BACKOFF_MAX_NS ? pause * 2 : BACKOFF_MAX_NS;
         } else {
@@ -84,7 +91,11 @@ static void *run(void *argument) {
 tn_status tn__reaper_start(tn__life *life) {
     if (life->manual)
         return TN_OK;
+    sigset_t all, before; /* the host's signal handlers do not run here */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     int rc = pthread_create(&life->reaper, NULL, run, life);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (rc != 0) {
         tn_error *e = tn__error(TN_ERR_SYSTEM, "the reaper thread cannot be created");
         e->native_code = rc;

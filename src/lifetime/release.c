@@ -12,74 +12,52 @@
 typedef struct ending {
     tn__record *record;
     uint64_t generation;
-    uint64_t word; /* as seen first */
     uint64_t what;
-    tn__life *life; /* valid while the word is ACTIVE, RELEASING, PENDING or DETACHED */
+    tn__life *life; /* valid inside a section that saw the record open, and while it is RELEASING */
     tn__thread *thread;
     tn__slot *own;
 } ending;
 
-/* True: it is over already, or ended by this look. */
+/* In a section. True: it is over already, or ended by this look. */
 static bool over_already(ending *e) {
-    tn__rcu_lock();
-    e->word = tn__record_word(e->record);
-    enum tn__record_state state = tn__word_state(e->word);
-    bool over = tn__word_generation(e->word) != e->generation || state == TN__FREE ||
-                state == TN__ACQUIRING || state == TN__RELEASING || state == TN__DONE;
-    /* M146: the object was left open by a failed wait; now it is closed */
-    if (!over && state == TN__PENDING) {
-        uint64_t open = e->generation;
-        (void)tn__cas_rlx(&e->record->open_generation, &open, 0);
-        over = true;
-    }
-    if (!over && state == TN__DETACHED) {
-        uint64_t word = e->word;
-        /* [word] acq_rel: the silent end after a forced close (M150); nothing is counted. */
-        (void)tn__cas_acq_rel(&e->record->pair.low, &word, tn__word(e->generation, TN__FREE));
-        over = true;
-    }
-    if (!over) {
+    uint64_t word = tn__record_word(e->record);
+    if (tn__word_generation(word) != e->generation)
+        return true;
+    switch (tn__word_state(word)) {
+    case TN__ACTIVE:
         e->what = tn__load_rlx(&e->record->what);
         e->life = e->record->slot->life;
+        return false;
+    case TN__PENDING: { /* M146: the object was left open by a failed wait; now it is closed */
+        uint64_t open = e->generation;
+        (void)tn__cas_rlx(&e->record->open_generation, &open, 0);
+        return true;
     }
-    tn__rcu_unlock();
-    return over;
+    case TN__DETACHED:
+        /* [word] acq_rel: the silent end after a forced close (M150); nothing is counted. */
+        (void)tn__cas_acq_rel(&e->record->pair.low, &word, tn__word(e->generation, TN__FREE));
+        return true;
+    default:
+        return true;
+    }
 }
 
-static tn_status guarded(ending *e) {
-    return tn__life_verdict(e->life, tn__load_acq(&e->life->gate->word), true); /* [manager-word] */
-}
+/* ---- Host ------------------------------------------------------------------------------ */
 
-/* ---- Host
- * ------------------------------------------------------------------------------------------------
- * */
-
-static tn_status end_host(ending *e) {
-    tn__rcu_lock();
-    tn_status verdict = guarded(e);
-    if (tn__unlikely(verdict != TN_OK)) {
-        tn__rcu_unlock();
-        return tn__life_refuse(verdict);
-    }
+/* In the section, like all that touches the manager after the CAS: with it the last lifetime may be
+ * over, and then another thread may close and destroy. */
+static void end_host(ending *e) {
     uint64_t word = tn__word(e->generation, TN__ACTIVE);
     uint64_t count = tn__count_begin(e->own);
     /* [word] release. Pairs: acquire in tn__scan(). Orders: the caller's reads of the payload ->
      * the end of its protection. Without: the storage is reused under a reader. */
     bool won = tn__cas_rel(&e->record->pair.low, &word, tn__word(e->generation, TN__FREE));
     tn__count_end(e->own, count, won);
-    tn__rcu_unlock();
     if (won)
         tn__record_recycle(e->record, e->own);
-    return TN_OK;
 }
 
-static tn_status end_reservation(ending *e) {
-    tn__rcu_lock();
-    tn_status verdict = guarded(e);
-    if (tn__unlikely(verdict != TN_OK)) {
-        tn__rcu_unlock();
-        return tn__life_refuse(verdict);
-    }
+static void end_reservation(ending *e) {
     uint64_t active = tn__word(e->generation, TN__ACTIVE), bytes;
     uint64_t count = tn__count_begin(e->own);
     bool won = false;
@@ -95,15 +73,11 @@ static tn_status end_reservation(ending *e) {
     if (won)
         tn__ledger_uncharge(tn__store_ledger(e->life->store, tn__what_location(e->what)), bytes);
     tn__count_end(e->own, count, won);
-    tn__rcu_unlock();
     if (won)
         tn__record_recycle(e->record, e->own);
-    return TN_OK;
 }
 
-/* ---- CUDA
- * --------------------------------------------------------------------------------------------------
- * */
+/* ---- CUDA ------------------------------------------------------------------------------ */
 
 static void give_events(ending *e, size_t count) {
     tn__events *events = tn__load_rlx(&e->record->events);
@@ -147,14 +121,30 @@ static tn_status record_all(ending *e, tn__stream_node *nodes) {
     return TN_OK;
 }
 
-/* Leave RELEASING: to PENDING, FREE (counted) or back to ACTIVE (not). The second section. */
-static void leave(ending *e, enum tn__record_state state) {
+static void enqueue(ending *e) {
+    tn__life *life = e->life;
+    tn__queue_push(&life->queue, &e->record->queued);
+    if (life->manual)
+        tn__store_rel(&life->gate->reap, 1); /* [pending] */
+    tn__life_wake(life);
+}
+
+/* Leave RELEASING: to PENDING, FREE (counted) or back to ACTIVE (not). The second section, and the
+ * last look at the manager, unless the caller waits (`waiting`: then it is a waiter that a destroy
+ * waits for, and the record is not queued). */
+static void leave(ending *e, enum tn__record_state state, bool waiting) {
     tn__rcu_lock();
+    if (waiting)
+        tn__add_rlx(&e->life->waiters, 1); /* [no-order] before PENDING, in a section */
     uint64_t count = tn__count_begin(e->own);
-    /* [word] release: the recorded events, or the synchronised streams -> the state that speaks
-     * of them. Only this thread leaves RELEASING. */
+    /* [word] release: the recorded events, or the synchronised streams -> the state that speaks of
+     * them. Only this thread leaves RELEASING. */
     tn__store_rel(&e->record->pair.low, tn__word(e->generation, state));
     tn__count_end(e->own, count, state != TN__ACTIVE);
+    if (state == TN__PENDING && !waiting)
+        enqueue(e);
+    if (state == TN__FREE)
+        tn__record_recycle(e->record, e->own);
     tn__rcu_unlock();
 }
 
@@ -176,7 +166,7 @@ static tn_status fall_back(ending *e, tn__stream_node *nodes, tn_status cause) {
     tn_status status = synchronize_all(e, nodes);
     if (status != TN_OK) {
         tn__streams_reopen(e->record, e->generation, nodes);
-        leave(e, TN__ACTIVE);
+        leave(e, TN__ACTIVE, false);
         return status;
     }
     tn__streams_retire(e->life, e->record, nodes);
@@ -187,8 +177,7 @@ static tn_status fall_back(ending *e, tn__stream_node *nodes, tn_status cause) {
     tn__life_warn(life, TN_DIAGNOSTIC_RELEASE_FALLBACK, cause, at,
                   cause == TN_OK ? "a lease without stream: the device was synchronised"
                                  : "an event could not be recorded: the streams were synchronised");
-    leave(e, TN__FREE);
-    tn__record_recycle(e->record, e->own);
+    leave(e, TN__FREE, false);
     return TN_OK;
 }
 
@@ -204,57 +193,69 @@ static tn_status wait_for_events(ending *e) {
     return TN_OK;
 }
 
-static void enqueue(ending *e) {
-    tn__life *life = e->life;
-    tn__queue_push(&life->queue, &e->record->queued);
-    if (life->manual)
-        tn__store_rel(&life->gate->reap, 1); /* [pending] */
-    tn__life_wake(life);
-}
-
 /* M141, M146. The record is PENDING but not queued, so its events stay ours: this thread is its
- * consumer. */
+ * consumer. A destroy waits for waiters. */
 static tn_status wait_and_complete(ending *e) {
     tn_status status = wait_for_events(e);
     if (status != TN_OK) {
         /* [no-order] read by the object's own users */
         tn__store_rlx(&e->record->open_generation, e->generation);
         enqueue(e);
-        return status;
+    } else {
+        /* or a helper did */
+        (void)tn__pending_complete(e->own, e->record, tn__word(e->generation, TN__PENDING));
+        tn__pending_consume(e->record, e->own);
     }
-    /* or a helper did */
-    (void)tn__pending_complete(e->own, e->record, tn__word(e->generation, TN__PENDING));
-    tn__pending_consume(e->record, e->own);
-    return TN_OK;
+    /* [waiters] release. Pairs: acquire in tn__life_wait_idle(). Orders: our last use of the manager
+     * -> its destruction. Without: we touch freed slots. */
+    tn__sub_acq_rel(&e->life->waiters, 1);
+    return status;
 }
 
+/* RELEASING already: this thread alone goes on. */
 static tn_status end_cuda(ending *e, bool wait) {
-    tn__rcu_lock();
-    tn_status verdict = guarded(e);
-    uint64_t word = tn__word(e->generation, TN__ACTIVE);
-    /* [word] acq_rel: of several releases one goes on; the others are over (M142). */
-    bool won = verdict == TN_OK &&
-               tn__cas_acq_rel(&e->record->pair.low, &word, tn__word(e->generation, TN__RELEASING));
-    tn__rcu_unlock();
-    if (verdict != TN_OK)
-        return tn__life_refuse(verdict);
-    if (!won)
-        return TN_OK;
     tn__stream_node *nodes = tn__streams_close(e->record);
     tn_status status = nodes ? record_all(e, nodes) : TN_OK;
     if (!nodes || status != TN_OK)
         return fall_back(e, nodes, status);
     tn__streams_retire(e->life, e->record, nodes);
-    leave(e, TN__PENDING);
-    if (wait)
-        return wait_and_complete(e);
-    enqueue(e);
-    return TN_OK;
+    leave(e, TN__PENDING, wait);
+    return wait ? wait_and_complete(e) : TN_OK;
 }
 
-/* ---- All
- * ----------------------------------------------------------------------------------------------------
- * */
+/* ---- All ------------------------------------------------------------------------------- */
+
+static bool cuda_lease(uint64_t what) {
+    return tn__what_kind(what) == TN__KIND_LEASE &&
+           tn__what_location(what).kind == TN_LOCATION_CUDA;
+}
+
+enum attempt { ENDED, NO_SLOT, MUST_RECORD };
+
+/* The first section: from the look at the word to the CAS, so that the manager stays. */
+static enum attempt attempt(ending *e, tn_status *status) {
+    *status = TN_OK;
+    if (over_already(e))
+        return ENDED;
+    *status = tn__life_enter(e->life, e->thread, true);
+    if (*status != TN_OK)
+        return ENDED;
+    e->own = tn__life_known_slot(e->life, e->thread);
+    if (!e->own)
+        return NO_SLOT;
+    if (cuda_lease(e->what)) {
+        uint64_t word = tn__word(e->generation, TN__ACTIVE);
+        /* [word] acq_rel: of several releases one goes on; the others are over (M142). */
+        return tn__cas_acq_rel(&e->record->pair.low, &word, tn__word(e->generation, TN__RELEASING))
+                   ? MUST_RECORD
+                   : ENDED;
+    }
+    if (tn__what_kind(e->what) == TN__KIND_RESERVATION)
+        end_reservation(e);
+    else
+        end_host(e);
+    return ENDED;
+}
 
 static tn_status end(void *record, uint64_t generation, bool wait) {
     ending e = {.record = record, .generation = generation, .thread = tn__thread_self()};
@@ -263,20 +264,19 @@ static tn_status end(void *record, uint64_t generation, bool wait) {
     if (!e.thread)
         return tn__no_memory();
     tn__rcu_thread_ready(e.thread);
-    if (over_already(&e))
-        return TN_OK;
-    tn_status status = tn__life_enter(e.life, e.thread, true);
-    if (status != TN_OK)
-        return status;
-    e.own = tn__life_own_slot(e.life, e.thread);
-    if (!e.own)
-        return tn__no_memory();
-    if (tn__what_kind(e.what) == TN__KIND_RESERVATION)
-        return end_reservation(&e);
-    if (tn__what_kind(e.what) == TN__KIND_LEASE &&
-        tn__what_location(e.what).kind == TN_LOCATION_CUDA)
-        return end_cuda(&e, wait);
-    return end_host(&e);
+    for (;;) {
+        tn_status status;
+        tn__rcu_lock();
+        enum attempt now = attempt(&e, &status);
+        uint64_t manager = now == NO_SLOT ? e.life->manager : 0;
+        tn__rcu_unlock();
+        if (now == ENDED)
+            return status;
+        if (now == MUST_RECORD)
+            return end_cuda(&e, wait);
+        if (!tn__slot_make(manager, e.thread))
+            return tn__no_memory();
+    }
 }
 
 tn_status tn__lease_release(const tn_lease *lease, bool wait) {

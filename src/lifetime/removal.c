@@ -13,8 +13,6 @@
  * A reader's section is finite, so the waits here are. The descriptor is freed after a grace
  * period after all state words have left it.
  */
-#include <sched.h>
-
 #include "lifetime/lifetime_priv.h"
 
 static void free_removal(tn__garbage *garbage) { tn__free(garbage); }
@@ -94,8 +92,9 @@ static uint32_t decision(tn__removal *removal) {
 /* An aborted plan waits for its reader, who is inside a section. */
 static bool granted(tn__removal *removal) {
     uint32_t d;
+    tn__pause pause = {0};
     while ((d = decision(removal)) == TN__ABORTED)
-        sched_yield();
+        tn__pause_once(&pause);
     return d == TN__GRANTED;
 }
 
@@ -108,11 +107,12 @@ void tn__decision_withdraw(tn__removal *removal) {
 
 int tn__decision_settle(tn__life *life, tn__removal *removal) {
     verdict v;
+    tn__pause pause = {0};
     do {
         v = (verdict){removal, false, false};
         tn__scan(life, visit_verdict, &v);
         if (v.acquiring && !v.in_use)
-            sched_yield();
+            tn__pause_once(&pause);
     } while (v.acquiring && !v.in_use && decision(removal) == TN__TRYING);
     uint32_t seen = TN__TRYING;
     uint32_t want = v.in_use ? TN__WITHDRAWN : TN__TAKEN;

@@ -89,7 +89,9 @@ static tn_status first_reserve(tn__slot *slot, tn__record *record, tn_location a
     tn__ledger *ledger = tn__store_ledger(store, at);
     tn__build build;
     tn__lock(&store->lock);
-    tn_status status = tn__build_begin(store, &build);
+    tn_status status = tn__life_enter_waited(slot->life); /* before a peak is raised */
+    if (status == TN_OK)
+        status = tn__build_begin(store, &build);
     if (status == TN_OK) {
         status = tn__build_track(&build, at);
         bool tracks = build.counted > 0; /* no: another thread was first */

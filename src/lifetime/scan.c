@@ -4,7 +4,6 @@
  * if the word is the same at both ends. ACTIVE and RELEASING count as uses (or holds, by kind),
  * PENDING as pending, nothing else counts.
  */
-#include <sched.h>
 #include <string.h>
 
 #include "lifetime/lifetime_priv.h"
@@ -79,9 +78,7 @@ void tn__life_protections(tn__life *life, tn__mat *const *mats, size_t count, tn
     tn__scan(life, visit_protection, &s);
 }
 
-/* ---- Totals
- * ------------------------------------------------------------------------------------------------------
- * */
+/* ---- Totals ----------------------------------------------------------------------------- */
 
 static tn__scan_step visit_totals(void *context, tn__record *record, uint64_t word) {
     tn__totals *t = context;
@@ -107,16 +104,15 @@ void tn__life_totals(tn__life *life, tn__totals *out) {
     tn__scan(life, visit_totals, out);
 }
 
-/* ---- RELEASING
- * -----------------------------------------------------------------------------------------------------
- * */
+/* ---- RELEASING -------------------------------------------------------------------------- */
 
 static tn__scan_step visit_releasing(void *context, tn__record *record, uint64_t word) {
     (void)context;
     if (tn__word_state(word) != TN__RELEASING)
         return TN__SCAN_ON;
+    tn__pause pause = {0};
     while (tn__record_word(record) == word)
-        sched_yield();
+        tn__pause_once(&pause);
     return TN__SCAN_ON;
 }
 
@@ -125,9 +121,7 @@ void tn__scan_wait_releasing(tn__life *life) {
     tn__scan(life, visit_releasing, NULL);
 }
 
-/* ---- Snapshots
- * ------------------------------------------------------------------------------------------------------
- * */
+/* ---- Snapshots -------------------------------------------------------------------------- */
 
 #define WALK_PINS 16
 

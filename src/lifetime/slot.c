@@ -102,23 +102,36 @@ static tn__slot *slot_push(tn__life *life) {
     return slot;
 }
 
-static TN__COLD tn__slot *make(tn__life *life, tn__thread *thread) {
-    prune(thread);
-    slot_ref *ref = malloc(sizeof *ref);
-    if (!ref)
-        return NULL;
+static tn__slot *obtain(tn__life *life) {
     tn__lock(&life->slots_lock);
     tn__slot *slot = take_over(life);
     if (!slot)
         slot = slot_push(life);
     tn__unlock(&life->slots_lock);
+    return slot;
+}
+
+/* By id, under the registry's lock: a release may come here with a manager that another thread is
+ * destroying, after the lease has ended on that other thread. Gone is success: nothing is left to
+ * do. */
+bool tn__slot_make(uint64_t manager, tn__thread *thread) {
+    prune(thread);
+    slot_ref *ref = malloc(sizeof *ref);
+    if (!ref)
+        return false;
+    tn__lock(&registry_lock);
+    tn__life *life = registry;
+    while (life && life->manager != manager)
+        life = life->registry_next;
+    tn__slot *slot = life ? obtain(life) : NULL;
+    tn__unlock(&registry_lock);
     if (!slot) {
         free(ref);
-        return NULL;
+        return life == NULL;
     }
-    *ref = (slot_ref){.next = thread->slots, .manager = life->manager, .slot = slot};
+    *ref = (slot_ref){.next = thread->slots, .manager = manager, .slot = slot};
     thread->slots = ref;
-    return slot;
+    return true;
 }
 
 static TN__COLD tn__slot *find(tn__life *life, tn__thread *thread) {
@@ -126,8 +139,6 @@ static TN__COLD tn__slot *find(tn__life *life, tn__thread *thread) {
     for (slot_ref *ref = thread->slots; ref && !slot; ref = ref->next)
         if (ref->manager == life->manager)
             slot = ref->slot;
-    if (!slot)
-        slot = make(life, thread);
     if (slot && !thread->frames) {
         thread->cached_id = life->manager;
         thread->cached_slot = slot;
@@ -135,10 +146,17 @@ static TN__COLD tn__slot *find(tn__life *life, tn__thread *thread) {
     return slot;
 }
 
-tn__slot *tn__life_own_slot(tn__life *life, tn__thread *thread) {
+tn__slot *tn__life_known_slot(tn__life *life, tn__thread *thread) {
     if (tn__likely(thread->cached_id == life->manager))
         return thread->cached_slot;
     return find(life, thread);
+}
+
+tn__slot *tn__life_own_slot(tn__life *life, tn__thread *thread) {
+    tn__slot *slot = tn__life_known_slot(life, thread);
+    if (tn__unlikely(!slot) && tn__slot_make(life->manager, thread))
+        slot = find(life, thread);
+    return slot;
 }
 
 tn_status tn__life_thread(tn__life *life, tn__thread **out_thread) {

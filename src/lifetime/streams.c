@@ -117,20 +117,21 @@ static tn_status add(tn__record *record, uint64_t generation, tn__stream_node *n
 }
 
 /* What add_stream may know about the lease: in a section. */
-static tn_status look(tn__record *record, uint64_t generation, tn__life **life, tn_location *at) {
+static tn_status look(tn__record *record, uint64_t generation, tn_driver **driver,
+                      tn_location *at) {
     uint64_t word = tn__record_word(record);
     enum tn__record_state state = tn__word_state(word);
     if (tn__word_generation(word) != generation || (state != TN__ACTIVE && state != TN__DETACHED))
         return tn__fail(TN_ERR_LIFETIME_CLOSED, "the lease has ended");
     *at = tn__what_location(tn__load_rlx(&record->what));
-    *life = record->slot->life;
+    *driver = record->slot->life->driver;
     return TN_OK;
 }
 
-static tn_status add_checked(tn__life *life, tn__record *record, uint64_t generation,
+static tn_status add_checked(tn_driver *driver, tn__record *record, uint64_t generation,
                              tn_stream stream, uint32_t device) {
     tn_stream_info info;
-    tn_status status = tn__driver_check_stream(life->driver, stream, device, &info);
+    tn_status status = tn__driver_check_stream(driver, stream, device, &info);
     if (status != TN_OK)
         return status;
     tn__stream_node *node = tn__zalloc(sizeof *node);
@@ -154,16 +155,17 @@ tn_status tn__lease_add_stream(const tn_lease *lease, tn_stream stream) {
     if (!thread)
         return tn__no_memory();
     tn__rcu_thread_ready(thread);
-    tn__life *life = NULL;
+    tn_driver *driver =
+        NULL; /* outlives the manager, which may be destroyed once we leave the section */
     tn_location at = {0, 0};
     tn__rcu_lock();
-    tn_status status = look(record, lease->generation, &life, &at);
+    tn_status status = look(record, lease->generation, &driver, &at);
     tn__rcu_unlock();
     if (status != TN_OK)
         return status;
     if (at.kind != TN_LOCATION_CUDA)
         return tn__fail(TN_ERR_VALUE, "a lease at a host location takes no stream");
-    return add_checked(life, record, lease->generation, stream, at.index);
+    return add_checked(driver, record, lease->generation, stream, at.index);
 }
 
 void tn__lease_test_clear_streams(const tn_lease *lease) {

@@ -100,9 +100,7 @@ tn_status tn_manager_reserve(tn_manager *m, tn_location at, uint64_t bytes, cons
     return tn__done(m, status);
 }
 
-/* ---- Leases
- * ----------------------------------------------------------------------------------------------------
- * */
+/* ---- Leases ----------------------------------------------------------------------------- */
 
 tn_status tn_lease_lookup(const tn_lease *lease, tn_handle handle, const void **out) {
     tn_status status = tn__not_null(lease, "the lease");

@@ -60,9 +60,7 @@ tn_status tn_manager_register_source(tn_manager *m, const tn_value_spec *spec,
     return tn__done(m, tn__trans_register(m->trans, thread, &s, source, at, out));
 }
 
-/* ---- Actions
- * ------------------------------------------------------------------------------------------------
- * */
+/* ---- Actions ---------------------------------------------------------------------------- */
 
 /* M16, the half that needs no state: a kind out of range is no location. An index is checked
  * later (M83). */

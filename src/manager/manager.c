@@ -14,9 +14,7 @@ tn_status tn__not_null(const void *pointer, const char *what) {
     return pointer ? TN_OK : tn__fail(TN_ERR_KIND, "%s is NULL", what);
 }
 
-/* ---- Creation
- * ------------------------------------------------------------------------------------------------
- * */
+/* ---- Creation --------------------------------------------------------------------------- */
 
 static tn_status check_budget(const tn_config *config, size_t i) {
     const tn_budget *b = &config->budgets[i];
@@ -122,9 +120,7 @@ tn_status tn_manager_create(const tn_config *config, tn_manager **out) {
     return TN_OK;
 }
 
-/* ---- Entry
- * ------------------------------------------------------------------------------------------------------
- * */
+/* ---- Entry ------------------------------------------------------------------------------ */
 
 tn_status tn__manager_enter(tn_manager *m, bool closed_ok, tn__thread **out_thread) {
     tn__thread *thread = tn__thread_self();
@@ -142,9 +138,7 @@ tn_status tn__manager_enter_guard_only(tn_manager *m) {
     return tn__life_enter_guard_only(m->life, thread);
 }
 
-/* ---- Close and destroy
- * ----------------------------------------------------------------------------------------------
- * */
+/* ---- Close and destroy ------------------------------------------------------------------ */
 
 tn_status tn_manager_close(tn_manager *m, uint32_t flags) {
     tn__thread *thread;

@@ -184,9 +184,7 @@ void tn__ledger_reclaim(tn__ledger *l, uint64_t bytes);
 /* One consistent reading of both words. */
 void tn__ledger_read(const tn__ledger *l, uint64_t *total, uint64_t *claimed);
 
-/* ---- The store
- * ---------------------------------------------------------------------------------------------
- * */
+/* ---- The store -------------------------------------------------------------------------- */
 
 /* Locations have fixed ledger positions: 0 pageable, 1 pinned, 2 + N for cuda:N. */
 #define TN__LEDGER_COUNT (2u + TN_CUDA_INDEX_MAX + 1u)

@@ -123,9 +123,7 @@ tn_status tn__pass_run(tn__life *life, tn__pass *pass) {
         pass->full = false;
         pass->mat_count = pass->reserved_count = 0;
         pass->totals = (tn__totals){0, 0, 0, 0};
-        tn__rcu_lock();
         whole = tn__life_walk(life, each, pass);
-        tn__rcu_unlock();
         if (!whole && !pass->full)
             return tn__no_memory();
     } while (!whole);

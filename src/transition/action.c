@@ -82,9 +82,7 @@ static tn_status look(void *context) {
     return status;
 }
 
-/* ---- Admit
- * ----------------------------------------------------------------------------------------------------
- * */
+/* ---- Admit ------------------------------------------------------------------------------ */
 
 static void need(tn__run *run, int i, tn_location at, bool optional) {
     run->ticket.needs[i] = (tn__need){.ledger = tn__store_ledger(run->t->store, at),

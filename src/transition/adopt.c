@@ -153,9 +153,7 @@ tn_status tn__trans_adopt(tn__trans *t, tn__thread *thread, tn_payload payload, 
     return status;
 }
 
-/* ---- Sources
- * ---------------------------------------------------------------------------------------------
- * */
+/* ---- Sources ---------------------------------------------------------------------------- */
 
 static tn_status register_locked(tn__trans *t, const tn_value_spec *spec, tn__source *source,
                                  tn_location at, tn_handle *out) {

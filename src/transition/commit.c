@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Commit: under the short writer lock, everything that can fail first, then what cannot: settle,
- * GONE, publish, lower the ledger, trace. What was removed is freed after unlocking.
+ * GONE, publish, trace. Storage is freed after unlocking, and only then its bytes are given back: until
+ * then they are claimed, so that real memory never exceeds the budget either.
  */
 #include "transition/transition_priv.h"
 
-/* Payloads of removed materializations: copied before the version without them is published, as
- * their objects may be freed after. */
+/* What a commit removed, copied before the version without it is published, as the objects may be
+ * freed after. Its bytes are claimed until the payload is gone. */
 typedef struct removed {
     size_t count;
-    tn_payload payloads[TN__LEDGER_COUNT];
+    struct {
+        tn_payload payload;
+        tn__ledger *ledger;
+        uint64_t bytes;
+    } one[TN__LEDGER_COUNT];
 } removed;
 
 void tn__run_removals(const tn__run *run, tn__mat *const **mats, size_t *count) {
@@ -54,17 +59,26 @@ static void raise(tn__run *run) {
         tn__need_settle(&run->ticket.needs[0]);
 }
 
+/* A charge that is over becomes a claim, until the storage behind it is freed. */
+static void charge_to_claim(tn__need *need) {
+    tn__ledger_reclaim(need->ledger, need->bytes);
+    need->claimed = true; /* tn__flow_leave() gives it back */
+}
+
 /* ... and down after. The old objects are still there: whoever frees them needs the lock first. */
 static void lower(tn__run *run, tn__mat *const *mats, size_t count, removed *out) {
     tn__store *store = run->t->store;
     for (size_t i = 0; i < count; i++) {
-        out->payloads[i] = mats[i]->payload;
+        tn__ledger *ledger = tn__store_ledger(store, mats[i]->at);
+        out->one[i].payload = mats[i]->payload;
+        out->one[i].ledger = ledger;
+        out->one[i].bytes = mats[i]->charged_bytes;
         tn__owners_release(store, mats[i]->storages, mats[i]->storage_count);
-        tn__ledger_uncharge(tn__store_ledger(store, mats[i]->at), mats[i]->charged_bytes);
+        tn__ledger_reclaim(ledger, mats[i]->charged_bytes);
     }
     out->count = count;
     if (run->temporary && !tn__in_place(run)) {
-        tn__ledger_uncharge(run->ticket.needs[1].ledger, run->ticket.needs[1].bytes);
+        charge_to_claim(&run->ticket.needs[1]);
         tn__owners_release(store, run->loaded_measured.storages,
                            run->loaded_measured.storage_count);
     }
@@ -114,13 +128,11 @@ static tn_status commit_no_op(tn__run *run) {
     return TN_OK;
 }
 
-/* The claims that are left, and a temporary charge, go back. */
+/* A run that failed. */
 static void give_back(tn__run *run) {
     tn__store *store = run->t->store;
-    if (run->temporary) {
-        tn__need *need = tn__in_place(run) ? &run->ticket.needs[0] : &run->ticket.needs[1];
-        tn__ledger_uncharge(need->ledger, need->bytes);
-    }
+    if (run->temporary)
+        charge_to_claim(tn__in_place(run) ? &run->ticket.needs[0] : &run->ticket.needs[1]);
     if (run->loaded_owned)
         tn__owners_release(store, run->loaded_measured.storages,
                            run->loaded_measured.storage_count);
@@ -131,27 +143,44 @@ static void give_back(tn__run *run) {
     run->removal = NULL;
 }
 
+/* No lock. */
+static void free_storage(tn__run *run, const removed *gone) {
+    for (size_t i = 0; i < gone->count; i++)
+        tn_payload_destroy(gone->one[i].payload);
+    tn__run_clean(run); /* also the temporary payload of a successful load */
+    if (run->forgotten)
+        tn__source_destroy(run->forgotten);
+}
+
+/* Under the lock, which is given up: the plan is over, its bytes go back. */
+static void leave(tn__run *run, const removed *gone) {
+    for (size_t i = 0; i < gone->count; i++)
+        tn__ledger_unclaim(gone->one[i].ledger, gone->one[i].bytes);
+    tn__flow_leave(run->t, &run->ticket);
+    tn__unlock(&run->t->store->lock);
+    tn__life_wake(run->t->life);
+}
+
 tn_status tn__run_commit(tn__run *run, tn_status status) {
-    removed gone = {.count = 0};
+    removed gone;
     tn__trans *t = run->t;
+    gone.count = 0;
     tn__assert_locked(&t->store->lock);
     TN__AT(TN__POINT_COMMIT, run);
+    bool no_op = run->choice.step == TN__STEP_NO_OP;
     if (status == TN_OK)
-        status = run->choice.step == TN__STEP_NO_OP ? commit_no_op(run) : publish(run, &gone);
-    bool changed = status == TN_OK && run->choice.step != TN__STEP_NO_OP;
-    if (changed)
+        status = no_op ? commit_no_op(run) : publish(run, &gone);
+    if (status == TN_OK && !no_op)
         finish_report(run);
     else
         give_back(run);
-    tn__flow_leave(t, &run->ticket);
-    tn__unlock(&t->store->lock);
-    if (changed)
-        tn__life_wake(t->life);
-    for (size_t i = 0; i < gone.count; i++)
-        tn_payload_destroy(gone.payloads[i]);
-    tn__run_clean(run); /* also the temporary payload of a successful load */
-    if (run->forgotten && changed)
-        tn__source_destroy(run->forgotten);
+    if (gone.count || run->made.data || run->loaded.data || run->forgotten) {
+        tn__unlock(&t->store->lock);
+        free_storage(run, &gone);
+        tn__lock(&t->store->lock);
+    }
+    leave(run, &gone);
+    tn__run_clean(run);
     if (status == TN_OK)
         tn__report_end(run);
     return status;

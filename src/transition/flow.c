@@ -66,6 +66,10 @@ static void unclaim_all(tn__ticket *ticket) {
  * charge of a load (a transient claim of an operation that then fails is no reason for a refusal,
  * M258). */
 static bool others_hold(const tn__flow *flow, const tn__need *need) {
+    uint64_t total, claimed;
+    tn__ledger_read(need->ledger, &total, &claimed);
+    if (claimed > 0)
+        return true;
     for (const tn__ticket *f = flow->in_flight; f; f = f->next)
         for (int i = 0; i < 2; i++)
             if (f->needs[i].held && f->needs[i].ledger == need->ledger && f->needs[i].bytes)
@@ -73,18 +77,33 @@ static bool others_hold(const tn__flow *flow, const tn__need *need) {
     return false;
 }
 
+static bool fits(const tn__need *need) {
+    uint64_t total, claimed;
+    tn__ledger_read(need->ledger, &total, &claimed);
+    uint64_t after = tn__add_capped(total, need->bytes);
+    return need->bytes == 0 ||
+           (after <= (uint64_t)INT64_MAX &&
+            (need->ledger->budget == TN__UNLIMITED || after <= need->ledger->budget));
+}
+
+/* A plan that will wait claims nothing, not even for a moment: a reserve could be refused by it. */
+static bool must_wait(const tn__flow *flow, const tn__ticket *ticket) {
+    for (int i = 0; i < 2; i++)
+        if (ticket->needs[i].ledger && !fits(&ticket->needs[i]) &&
+            others_hold(flow, &ticket->needs[i]))
+            return true;
+    return false;
+}
+
 /* All claims or none. The source location is judged first (M73). */
 static enum examined claim_all(tn__trans *t, tn__ticket *ticket, tn_status *status) {
+    if (must_wait(&t->flow, ticket))
+        return WAIT;
     for (int i = 1; i >= 0; i--) {
         tn__need *need = &ticket->needs[i];
-        if (tn__need_claim(need))
+        if (tn__need_claim(need) || need->optional)
             continue;
-        bool wait = others_hold(&t->flow, need);
-        if (!wait && need->optional)
-            continue;
-        unclaim_all(ticket);
-        if (wait)
-            return WAIT;
+        unclaim_all(ticket); /* taken by a reserve meanwhile, or it never fitted */
         *status = tn__store_refuse(t->store, need->at, need->bytes);
         return REFUSED;
     }
@@ -165,9 +184,7 @@ static tn_status wait_turn(tn__trans *t, tn__thread *thread, tn__ticket *ticket)
     return tn__life_enter_waited(t->life);
 }
 
-/* ---- Admission
- * ------------------------------------------------------------------------------------------------
- * */
+/* ---- Admission -------------------------------------------------------------------------- */
 
 tn_status tn__flow_admit(tn__trans *t, tn__thread *thread, tn__ticket *ticket,
                          const tn__judge *judge) {

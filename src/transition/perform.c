@@ -15,9 +15,7 @@ static tn_value_spec spec_of(const tn__value *value) {
     return spec;
 }
 
-/* ---- Copy
- * ---------------------------------------------------------------------------------------------------
- * */
+/* ---- Copy ------------------------------------------------------------------------------- */
 
 static tn_status copy_to_device(tn__run *run, tn_payload from, tn_location to) {
     tn_stream stream;
@@ -55,9 +53,7 @@ static tn_status make_object(tn__run *run) {
     return status;
 }
 
-/* ---- Load
- * ----------------------------------------------------------------------------------------------------
- * */
+/* ---- Load ------------------------------------------------------------------------------- */
 
 static tn_status call_source(tn__run *run) {
     tn__source *source = run->value->source;

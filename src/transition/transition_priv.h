@@ -62,9 +62,7 @@ typedef struct tn__flow {
     tn__ticket *in_flight;
 } tn__flow;
 
-/* ---- Trace
- * -------------------------------------------------------------------------------------------------
- * */
+/* ---- Trace ------------------------------------------------------------------------------ */
 
 typedef struct tn__trace {
     tn_report *ring;
@@ -81,9 +79,7 @@ uint64_t tn__trace_append(tn__trace *trace, const tn_report *report);
 /* Add the readings taken afterwards (M92), if the report is still there. Under store->lock. */
 void tn__trace_readings(tn__trace *trace, uint64_t sequence, const tn_report *report);
 
-/* ---- The object
- * -----------------------------------------------------------------------------------------------
- * */
+/* ---- The object ------------------------------------------------------------------------- */
 
 struct tn__trans {
     uint64_t manager;
@@ -99,9 +95,7 @@ struct tn__trans {
     tn_stream _Atomic streams[TN_CUDA_INDEX_MAX + 1];
 };
 
-/* ---- Flow
- * ------------------------------------------------------------------------------------------------------
- * */
+/* ---- Flow ------------------------------------------------------------------------------- */
 
 /* Wait for the plan's turn and judge it. TN_OK: in flight, store->lock is held. Otherwise: out of
  * the queue, not held. */
@@ -156,9 +150,7 @@ typedef struct tn__choice {
 TN_NODISCARD tn_status tn__choose(uint64_t manager, const tn__value *value, const tn_action *action,
                                   tn__choice *out);
 
-/* ---- Shared steps
- * ----------------------------------------------------------------------------------------------------
- * */
+/* ---- Shared steps ----------------------------------------------------------------------- */
 
 /* The stream of a transfer to cuda:N: the one given, or the device's own. */
 TN_NODISCARD tn_status tn__trans_stream(tn__trans *t, uint32_t device, tn_stream given,

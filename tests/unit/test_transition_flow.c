@@ -19,6 +19,7 @@ struct plan {
     int rechecks;     /* how often the judge asks for another look */
     tn_status recheck;
     tn_status judged;    /* TN_OK, or the judge's refusal */
+    atomic_bool ready;   /* its thread has a slot */
     atomic_int admitted; /* order of admission, from 1; 0: not yet */
     atomic_int *order;
     sem_t leave;
@@ -78,6 +79,7 @@ static tn_status run_plan(void *arg) {
     tn_status status = tn__life_thread(p->m->life, &thread);
     if (status != TN_OK)
         return status;
+    atomic_store(&p->ready, true);
     if (p->in_callback)
         tn__frame_push(thread, &frame, p->m->id + 1000, true);
     status = fly(p, thread);
@@ -414,15 +416,12 @@ static void drop_does_not_join_a_load(void **state) {
 static void ensure_that_cannot_join_waits(void **state) {
     struct scene *s = scene_of(*state);
     struct plan *p = s->plans;
-    (void)own_slot(s->m);
     start_load(&p[0], TN_ERR_SOURCE);
     p[1].ticket.index = 5;
     p[1].ticket.joins = true;
     tn__lock(&s->m->store->lock);
     OP_START(&p[1].op, run_plan, &p[1], 0);
-    wait_until(tn__alloc_live() > 0);
-    for (int i = 0; i < 20; i++) /* its slot is made by now */
-        pause_shortly();
+    wait_until(atomic_load(&p[1].ready));
     tn__fault_alloc(1);
     tn__unlock(&s->m->store->lock);
     wait_until(flow_count(s->m, false) == 1);

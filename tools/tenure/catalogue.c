@@ -2,6 +2,7 @@
 #include "catalogue.h"
 
 #include "base.h"
+#include "machine.h"
 
 #include <inttypes.h>
 #include <stdio.h>

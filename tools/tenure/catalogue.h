@@ -2,13 +2,13 @@
 /*
  * All keys and plaintexts of all tenants and programs: their files, then their handles.
  *
- * Threads: one at a time.
+ * Threads: set up and ended by one thread; catalogue_item() from any.
  */
 #ifndef TENURE_CATALOGUE_H
 #define TENURE_CATALOGUE_H
 
 #include "cache.h"
-#include "placement.h"
+#include "lru.h"
 #include "program.h"
 
 struct catalogue {

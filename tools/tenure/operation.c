@@ -5,18 +5,20 @@
  */
 #include "base.h"
 #include "request.h"
+#include "room.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <xxhash.h>
+
+enum { BORROWS_MOST = 1000 /* times that others may drop what an operation has made resident */ };
 
 bool request_fail(struct request *request, tn_status status, const char *doing, const char *id) {
     char *text = status_text(status);
     const struct workload *work = request->program->work;
     const char *op = request->next_op < work->op_count ? work->ops[request->next_op].name : "end";
 
-    server_show_error(request->server,
-                      "request %" PRIu64 " of tenant %" PRIu64 ", operation %" PRIu64
+    server_show_error("request %" PRIu64 " of tenant %" PRIu64 ", operation %" PRIu64
                       " (%s): %s %s: %s",
                       request->number, request->tenant, request->next_op + 1, op, doing, id, text);
     free(text);
@@ -43,18 +45,16 @@ bool request_discard(struct request *request, uint32_t value) {
                             request->program->work->values[value].id);
     }
     owned->live = false;
+    placement_gave_back(&request->server->placement);
     return true;
 }
 
-/* All items are marked first, so that making one resident does not evict another (I2). */
-static void mark_users(struct request *request, struct workload_refs reads, bool begin) {
+static void mark_users(struct request *request, struct workload_refs reads, bool begins) {
     for (uint32_t i = 0; i < reads.count; i++) {
         uint32_t value = request->program->work->refs[reads.first + i];
 
         if (program_is_source(request->program, value)) {
-            struct item *item = item_of(request, value);
-
-            item->users = begin ? item->users + 1 : item->users - 1;
+            placement_use(&request->server->placement, item_of(request, value), begins);
         }
     }
 }
@@ -67,13 +67,13 @@ static bool fail_loading(struct request *request, tn_status status, const struct
     return false;
 }
 
-static bool make_resident(struct request *request, struct workload_refs reads) {
+static bool make_resident(struct request *request, struct workload_refs reads, bool again) {
     for (uint32_t i = 0; i < reads.count; i++) {
         uint32_t value = request->program->work->refs[reads.first + i];
 
         if (program_is_source(request->program, value)) {
             struct item *item = item_of(request, value);
-            tn_status status = placement_ensure(&request->server->placement, item);
+            tn_status status = placement_ensure(&request->worker->placer, item, again);
 
             if (status != TN_OK) {
                 return fail_loading(request, status, item);
@@ -83,10 +83,25 @@ static bool make_resident(struct request *request, struct workload_refs reads) {
     return true;
 }
 
+static tn_status allocate_result(struct request *request, struct result *result) {
+    const struct machine *machine = &request->server->machine;
+    struct placer *placer = &request->worker->placer;
+    struct attempt attempt = {0};
+    tn_status status = TN_OK;
+
+    do { /* the ledger has room, but the machine's memory may be in pieces */
+        attempt_begin(placer, &attempt);
+        status = tn_buffer_create(machine->driver, machine->at, &result->count, 1, &result->buffer);
+    } while (attempt_again(placer, &attempt, TIER_DEVICE, &status));
+    if (status == TN_OK) {
+        result->bytes = buffer_bytes(result->buffer);
+    }
+    return status;
+}
+
 /* R2: reserved, allocated; adopted in keep_results(). */
 static bool make_results(struct request *request, struct workload_refs writes) {
     const struct program *program = request->program;
-    struct server *server = request->server;
     uint64_t bytes = 0;
     tn_status status = TN_OK;
 
@@ -96,22 +111,20 @@ static bool make_results(struct request *request, struct workload_refs writes) {
     if (writes.count == 0) {
         return true;
     }
-    status = placement_reserve(&server->placement, bytes, "results", &request->results_reservation);
+    status = placement_reserve(&request->worker->placer, bytes, "results",
+                               &request->results_reservation);
     if (status != TN_OK) {
         return request_fail(request, status, "reserving room for", "its results");
     }
     for (uint32_t i = 0; i < writes.count; i++) {
         uint32_t value = program->work->refs[writes.first + i];
-        struct result *result = &request->task.results[i];
 
-        *result = (struct result){.count = program->value_bytes[value]};
+        request->task.results[i] = (struct result){.count = program->value_bytes[value]};
         request->task.result_count = i + 1;
-        status = tn_buffer_create(server->machine.driver, server->machine.at, &result->count, 1,
-                                  &result->buffer);
+        status = allocate_result(request, &request->task.results[i]);
         if (status != TN_OK) {
             return request_fail(request, status, "allocating", program->work->values[value].id);
         }
-        result->bytes = buffer_bytes(result->buffer);
     }
     return true;
 }
@@ -135,9 +148,30 @@ static bool add_operand(struct request *request, uint32_t value) {
     return true;
 }
 
+/*
+ * A drop that another worker had begun before our operation marked its values may still win. Then
+ * what is gone is made resident again; now that it is marked, nobody begins another drop.
+ */
+static tn_status acquire_all(struct request *request, struct workload_refs reads) {
+    struct server *server = request->server;
+
+    for (int i = 0;; i++) {
+        tn_status status =
+            tn_manager_acquire(server->manager, request->handles, request->handle_count,
+                               server->machine.at, request->worker->stream, &request->lease);
+
+        if (status != TN_ERR_UNAVAILABLE || i == BORROWS_MOST) {
+            return status;
+        }
+        request->worker->tally.retries.gone++;
+        if (!make_resident(request, reads, true)) {
+            return status;
+        }
+    }
+}
+
 static bool borrow(struct request *request, struct workload_refs reads) {
     const uint32_t *values = request->program->work->refs + reads.first;
-    struct server *server = request->server;
     tn_status status = TN_OK;
 
     if (reads.count == 0) {
@@ -149,8 +183,7 @@ static bool borrow(struct request *request, struct workload_refs reads) {
                                   ? item_of(request, values[i])->handle
                                   : request->owned[values[i]].handle;
     }
-    status = tn_manager_acquire(server->manager, request->handles, reads.count, server->machine.at,
-                                request->stream, &request->lease);
+    status = acquire_all(request, reads);
     if (status != TN_OK) {
         request->lease = (tn_lease){NULL, 0};
         return request_fail(request, status, "borrowing", "what it reads");
@@ -202,15 +235,15 @@ static bool release(struct request *request) {
 
 static bool queue_compute(struct request *request) {
     const struct machine *machine = &request->server->machine;
-    tn_status status =
-        machine->ops->host_function(machine->self, request->stream, compute, &request->task);
+    tn_status status = machine->ops->host_function(machine->self, request->worker->stream, compute,
+                                                   &request->task);
 
     return status == TN_OK || request_fail(request, status, "queueing", "the arithmetic");
 }
 
 static bool wait_for_stream(struct request *request) {
     const struct machine *machine = &request->server->machine;
-    tn_status status = machine->ops->stream_synchronize(machine->self, request->stream);
+    tn_status status = machine->ops->stream_synchronize(machine->self, request->worker->stream);
 
     return status == TN_OK || request_fail(request, status, "waiting for", "its stream");
 }
@@ -225,42 +258,60 @@ static bool run_task(struct request *request) {
 
 /*
  * --inject early-free: a key is read by a copy on a stream that the lease does not know. The lease
- * ends, nothing protects the key any longer, it is dropped, and the read finds what is left.
+ * ends, nothing protects the key any longer, it is dropped, and the read finds what is left. All
+ * other workers are kept from the key meanwhile.
  */
-static bool run_task_on_freed(struct request *request, struct item *item, struct operand *operand) {
+static bool drop_under_read(struct request *request, struct item *item, struct operand *operand,
+                            struct early_read *read) {
     struct server *server = request->server;
-    struct early_read read = {0};
-    bool good = false;
-    tn_status status = early_read_begin(&read, &server->machine, operand->bytes, operand->count);
+    tn_status status = early_read_begin(read, &server->machine, operand->bytes, operand->count);
 
-    if (status == TN_OK && release(request) && wait_for_stream(request)) {
+    if (status == TN_OK && !(release(request) && wait_for_stream(request))) {
+        return false;
+    }
+    if (status == TN_OK) {
         status = tn_manager_drop(server->manager, item->handle, server->machine.at, NULL);
     }
-    if (status == TN_OK) {
-        placement_forget(&server->placement, item, TIER_DEVICE);
-        status = early_read_wait(&read, &server->machine);
+    return status == TN_OK || request_fail(request, status, "injecting early-free into", item->id);
+}
+
+static bool run_task_on_freed(struct request *request, struct operand *operand,
+                              struct early_read *read) {
+    tn_status status = early_read_wait(read, &request->server->machine);
+
+    if (status != TN_OK) {
+        return request_fail(request, status, "injecting early-free into", operand->id);
     }
-    if (status == TN_OK) {
-        /* Every operand but this one is a ciphertext of ours, or is in use and stays. */
-        operand->bytes = read.bytes;
-        good = queue_compute(request) && wait_for_stream(request);
-    } else {
-        request_fail(request, status, "injecting early-free into", item->id);
-    }
-    early_read_end(&read, &server->machine);
+    /* Every operand but this one is a ciphertext of ours, or is in use and stays. */
+    operand->bytes = read->bytes;
+    return queue_compute(request) && wait_for_stream(request);
+}
+
+/* With the key frozen, which ends here. */
+static bool inject_early_free(struct request *request, struct item *item, struct operand *operand) {
+    struct early_read read = {0};
+    bool good = drop_under_read(request, item, operand, &read);
+
+    placement_thaw(&request->server->placement, item, good);
+    good = good && run_task_on_freed(request, operand, &read);
+    early_read_end(&read, &request->server->machine);
     return good;
 }
 
 static bool run_arithmetic(struct request *request, struct workload_refs reads) {
-    struct inject *inject = &request->server->inject;
+    struct server *server = request->server;
 
-    for (uint32_t i = 0; i < reads.count; i++) {
+    for (uint32_t i = 0; i < reads.count && server->options.inject == INJECT_EARLY_FREE; i++) {
         uint32_t value = request->program->work->refs[reads.first + i];
 
-        if (request->program->work->values[value].kind == KIND_KEY &&
-            inject_early_free_now(inject)) {
-            return run_task_on_freed(request, item_of(request, value), &request->task.operands[i]);
+        if (request->program->work->values[value].kind != KIND_KEY ||
+            !placement_freeze(&server->placement, item_of(request, value))) {
+            continue;
         }
+        if (inject_early_free_now(&server->inject)) {
+            return inject_early_free(request, item_of(request, value), &request->task.operands[i]);
+        }
+        placement_thaw(&server->placement, item_of(request, value), false);
     }
     return run_task(request);
 }
@@ -289,13 +340,12 @@ static bool keep_results(struct request *request, struct workload_refs writes) {
 
 static void count_task(struct request *request) {
     struct task *task = &request->task;
-    struct tally *tally = &request->server->tally;
+    struct tally *tally = &request->worker->tally;
 
     tally->verified += task->verified;
     tally->corruptions += task->corruptions;
     if (task->first_wrong != NULL) {
-        server_show_error(request->server,
-                          "request %" PRIu64 " of tenant %" PRIu64 ", operation %" PRIu64
+        server_show_error("request %" PRIu64 " of tenant %" PRIu64 ", operation %" PRIu64
                           " (%s): %s has wrong bytes",
                           request->number, request->tenant, request->next_op + 1,
                           request->program->work->ops[request->next_op].name, task->first_wrong);
@@ -316,6 +366,7 @@ static bool clean_up(struct request *request, bool good) {
     if (request->results_reservation.record != NULL) {
         status = tn_reservation_release(&request->results_reservation);
         request->results_reservation = (tn_reservation){NULL, 0};
+        placement_gave_back(&request->server->placement);
         if (status != TN_OK) {
             good = request_fail(request, status, "giving back", "its reservation");
         }
@@ -336,9 +387,7 @@ static bool retire_read(struct request *request, struct workload_refs reads) {
             continue;
         }
         item = item_of(request, value);
-        if (--item->readers == 0) {
-            status = placement_retire(&request->server->placement, item);
-        }
+        status = placement_read_done(&request->worker->placer, item);
         if (status != TN_OK) {
             good = request_fail(request, status, "dropping", item->id);
         }
@@ -356,7 +405,7 @@ bool operation_run(struct request *request, uint64_t index) {
     request->task.verified = request->task.corruptions = 0;
     request->task.first_wrong = NULL;
     mark_users(request, op->reads, true);
-    good = make_resident(request, op->reads) && make_results(request, op->writes) &&
+    good = make_resident(request, op->reads, false) && make_results(request, op->writes) &&
            borrow(request, op->reads) && run_arithmetic(request, op->reads);
     if (good) {
         count_task(request);

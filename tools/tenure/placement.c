@@ -1,182 +1,244 @@
 /* SPDX-License-Identifier: MIT */
 #include "placement.h"
 
-void placement_init(struct placement *placement, tn_manager *manager, const struct machine *machine,
-                    struct tally *tally) {
-    *placement = (struct placement){.manager = manager, .machine = machine, .tally = tally};
+#include "base.h"
+#include "room.h"
+
+#include <string.h>
+
+enum { REFUSED_MOST = 100 /* times that others may take the room that was made for one value */ };
+
+bool placement_init(struct placement *placement, tn_manager *manager,
+                    const struct machine *machine) {
+    int error = 0;
+
+    *placement = (struct placement){.machine = machine};
     placement->at[TIER_PINNED] = tn_location_pinned();
     placement->at[TIER_DEVICE] = machine->at;
+    error = pthread_mutex_init(&placement->mutex, NULL);
+    if (error == 0) {
+        error = pthread_cond_init(&placement->changed, NULL);
+    }
+    if (error != 0) {
+        complain("serve: no lock: %s", strerror(error));
+        return false;
+    }
+    placement->manager = manager;
+    return true;
 }
 
-static void unlink_item(struct placement *placement, struct item *item, enum tier tier) {
-    struct item *older = item->older[tier];
-    struct item *newer = item->newer[tier];
-
-    *(older != NULL ? &older->newer[tier] : &placement->oldest[tier]) = newer;
-    *(newer != NULL ? &newer->older[tier] : &placement->newest[tier]) = older;
-    item->older[tier] = item->newer[tier] = NULL;
-}
-
-static void link_newest(struct placement *placement, struct item *item, enum tier tier) {
-    struct item *newest = placement->newest[tier];
-
-    item->older[tier] = newest;
-    item->newer[tier] = NULL;
-    *(newest != NULL ? &newest->newer[tier] : &placement->oldest[tier]) = item;
-    placement->newest[tier] = item;
-}
-
-/* The item is the most recently used one of every tier where it is. */
-static void touch(struct placement *placement, struct item *item) {
-    for (int tier = 0; tier < TIER_COUNT; tier++) {
-        if (item->resident[tier] && placement->newest[tier] != item) {
-            unlink_item(placement, item, (enum tier)tier);
-            link_newest(placement, item, (enum tier)tier);
-        }
+void placement_fini(struct placement *placement) {
+    if (placement->manager != NULL) {
+        pthread_cond_destroy(&placement->changed);
+        pthread_mutex_destroy(&placement->mutex);
+        placement->manager = NULL;
     }
 }
 
-void placement_forget(struct placement *placement, struct item *item, enum tier tier) {
-    if (item->resident[tier]) {
-        item->resident[tier] = false;
-        unlink_item(placement, item, tier);
-    }
+void placement_enter(struct placement *placement) {
+    pthread_mutex_lock(&placement->mutex);
+    placement->running++;
+    pthread_mutex_unlock(&placement->mutex);
 }
 
-static tn_status drop(struct placement *placement, struct item *item, enum tier tier,
-                      struct traffic *counted) {
-    tn_status status = tn_manager_drop(placement->manager, item->handle, placement->at[tier], NULL);
+void placement_leave(struct placement *placement) {
+    pthread_mutex_lock(&placement->mutex);
+    placement->running--;
+    room_changed(placement);
+    pthread_mutex_unlock(&placement->mutex);
+}
 
-    if (status == TN_OK) {
-        placement_forget(placement, item, tier);
-        counted->count++;
-        counted->bytes += item->bytes;
+void placement_use(struct placement *placement, struct item *item, bool begins) {
+    pthread_mutex_lock(&placement->mutex);
+    if (begins) {
+        item->users++;
+    } else if (--item->users == 0) {
+        room_changed(placement);
     }
-    return status;
+    pthread_mutex_unlock(&placement->mutex);
+}
+
+void placement_expect_readers(struct placement *placement, struct item *item, int64_t more) {
+    pthread_mutex_lock(&placement->mutex);
+    item->readers += (uint64_t)more;
+    pthread_mutex_unlock(&placement->mutex);
 }
 
 /*
- * Evicts one item. Work of ours is over when we get here, but a lease that its stream has not
- * finished protects its values a little longer: those are passed over.
+ * The first worker that loads an item makes room for it; others wait until the room is made and
+ * then join the load, which is one in the manager however many ask for it. True: it is the first.
  */
-static tn_status evict_one(struct placement *placement, enum tier tier) {
-    for (struct item *item = placement->oldest[tier]; item != NULL; item = item->newer[tier]) {
-        tn_status status = TN_OK;
+static bool begin_loading(struct placement *placement, struct item *item, enum tier tier) {
+    bool first = false;
 
-        if (item->users > 0) {
-            continue; /* I2 */
-        }
-        status = drop(placement, item, tier, &placement->tally->evictions[tier]);
-        if (status != TN_ERR_IN_USE) {
-            return status;
-        }
+    pthread_mutex_lock(&placement->mutex);
+    while (item->rooming[tier]) {
+        room_wait(placement);
     }
-    return TN_ERR_BUDGET;
+    first = item->loading[tier]++ == 0;
+    item->rooming[tier] = first;
+    pthread_mutex_unlock(&placement->mutex);
+    return first;
 }
 
-static bool is_full(tn_status status) {
-    return status == TN_ERR_BUDGET || status == TN_ERR_DEVICE_MEMORY;
+static void end_rooming(struct placement *placement, struct item *item, enum tier tier) {
+    pthread_mutex_lock(&placement->mutex);
+    item->rooming[tier] = false;
+    room_changed(placement);
+    pthread_mutex_unlock(&placement->mutex);
 }
 
-static tn_status reserve_at(struct placement *placement, enum tier tier, uint64_t bytes,
-                            const char *label, tn_reservation *out_reservation) {
-    for (;;) {
-        tn_status evicted = TN_OK;
-        tn_status status = tn_manager_reserve(placement->manager, placement->at[tier], bytes, label,
-                                              out_reservation);
-
-        if (status != TN_ERR_BUDGET) {
-            return status;
-        }
-        evicted = evict_one(placement, tier);
-        if (evicted != TN_OK) {
-            return evicted;
-        }
+static void end_loading(struct placement *placement, struct item *item, enum tier tier,
+                        bool resident) {
+    pthread_mutex_lock(&placement->mutex);
+    item->loading[tier]--;
+    if (resident) {
+        lru_put(&placement->lru[tier], item, tier); /* L1 */
     }
+    room_changed(placement);
+    pthread_mutex_unlock(&placement->mutex);
 }
 
-tn_status placement_reserve(struct placement *placement, uint64_t bytes, const char *label,
-                            tn_reservation *out_reservation) {
-    return reserve_at(placement, TIER_DEVICE, bytes, label, out_reservation);
+/* The replica that was copied may be one that another worker was just dropping: then even pinned
+ * memory is filled from the device. */
+static enum path path_of(const tn_report *report, enum tier tier) {
+    if (report->source.kind == TN_LOCATION_CUDA) {
+        return PATH_DEVICE_HOST;
+    }
+    if (tier == TIER_PINNED) {
+        return PATH_FILE_PINNED;
+    }
+    return report->source.kind == TN_LOCATION_PINNED ? PATH_PINNED_DEVICE : PATH_FILE_DEVICE;
 }
 
-/*
- * Asking by a reservation costs nothing; asking by an ensure would load the file first and refuse
- * then.
- */
-tn_status placement_make_room(struct placement *placement, enum tier tier, uint64_t bytes) {
-    tn_reservation reservation = {NULL, 0};
-    tn_status status = reserve_at(placement, tier, bytes, "room", &reservation);
+static void count_load(struct placer *placer, const tn_report *report, enum tier tier) {
+    struct traffic *traffic = &placer->tally->paths[path_of(report, tier)];
+
+    if (report->no_op) {
+        placer->tally->joined++;
+        return;
+    }
+    traffic->count++;
+    traffic->bytes += report->logical_bytes;
+}
+
+static tn_status ensure_once(struct placer *placer, struct item *item, enum tier tier) {
+    tn_report report = TN_REPORT_INIT;
+    tn_status status =
+        tn_manager_ensure(placer->placement->manager, item->handle, placer->placement->at[tier],
+                          tier == TIER_DEVICE ? placer->stream : NULL, &report);
 
     if (status == TN_OK) {
-        status = tn_reservation_release(&reservation);
+        count_load(placer, &report, tier);
     }
     return status;
 }
 
-static void count_path(struct placement *placement, const tn_report *report, enum tier tier) {
-    enum path path = tier == TIER_PINNED                         ? PATH_FILE_PINNED
-                     : report->source.kind == TN_LOCATION_PINNED ? PATH_PINNED_DEVICE
-                                                                 : PATH_FILE_DEVICE;
-
-    placement->tally->paths[path].count++;
-    placement->tally->paths[path].bytes += report->logical_bytes;
-}
-
-static tn_status ensure_at(struct placement *placement, struct item *item, enum tier tier) {
-    tn_status status = placement_make_room(placement, tier, item->bytes);
-
-    while (status == TN_OK) {
-        tn_report report = TN_REPORT_INIT;
-
-        status =
-            tn_manager_ensure(placement->manager, item->handle, placement->at[tier], NULL, &report);
-        if (status == TN_OK) {
-            item->resident[tier] = true;
-            link_newest(placement, item, tier);
-            count_path(placement, &report, tier);
-            return TN_OK;
-        }
-        if (!is_full(status)) {
-            return status;
-        }
-        status = evict_one(placement, tier);
-    }
-    return status;
-}
-
-tn_status placement_ensure(struct placement *placement, struct item *item) {
-    uint64_t began_ns = 0;
+static tn_status ensure_at(struct placer *placer, struct item *item, enum tier tier) {
+    struct placement *placement = placer->placement;
+    bool makes_room = begin_loading(placement, item, tier);
+    bool is_first = makes_room;
     tn_status status = TN_OK;
 
-    touch(placement, item);
-    if (item->resident[TIER_DEVICE]) {
-        placement->tally->hits++;
-        return TN_OK;
+    for (int refused = 0; refused < REFUSED_MOST; refused++) {
+        status = makes_room ? placement_make_room(placer, tier, item->bytes) : TN_OK;
+        if (is_first) {
+            end_rooming(placement, item, tier);
+            is_first = false;
+        }
+        if (status != TN_OK) {
+            break;
+        }
+        status = ensure_once(placer, item, tier);
+        if (!room_is_short(status)) {
+            break;
+        }
+        placer->tally->retries.refused += makes_room;
+        makes_room = true; /* also after having joined a load that was refused */
+        if (status == TN_ERR_DEVICE_MEMORY && room_evict(placer, tier) != TN_OK) {
+            break; /* the ledger has room, the machine has not */
+        }
     }
-    placement->tally->misses++;
-    began_ns = machine_now_ns(placement->machine);
-    if (!item->resident[TIER_PINNED]) {
-        status = ensure_at(placement, item, TIER_PINNED);
-    }
-    if (status == TN_OK || is_full(status) || status == TN_ERR_PAYLOAD) {
-        status = ensure_at(placement, item, TIER_DEVICE); /* from pinned memory, or the file */
-    }
-    placement->tally->stall_ns += machine_now_ns(placement->machine) - began_ns;
+    end_loading(placement, item, tier, status == TN_OK);
     return status;
 }
 
-tn_status placement_retire(struct placement *placement, struct item *item) {
+/* Makes the item the most recently used one of the tiers where it is. */
+static void touch(struct placement *placement, struct item *item, bool listed[TIER_COUNT]) {
+    pthread_mutex_lock(&placement->mutex);
+    for (int tier = 0; tier < TIER_COUNT; tier++) {
+        listed[tier] = item->listed[tier];
+        if (listed[tier]) {
+            lru_put(&placement->lru[tier], item, (enum tier)tier);
+        }
+    }
+    pthread_mutex_unlock(&placement->mutex);
+}
+
+static tn_status load(struct placer *placer, struct item *item, bool through_pinned) {
+    uint64_t began_ns = machine_now_ns(placer->placement->machine);
+    tn_status status = through_pinned ? ensure_at(placer, item, TIER_PINNED) : TN_OK;
+
+    if (status == TN_OK || room_is_short(status) || status == TN_ERR_PAYLOAD) {
+        status = ensure_at(placer, item, TIER_DEVICE); /* from pinned memory, or the file */
+    }
+    placer->tally->stall_ns += machine_now_ns(placer->placement->machine) - began_ns;
+    return status;
+}
+
+tn_status placement_ensure(struct placer *placer, struct item *item, bool again) {
+    bool listed[TIER_COUNT];
+
+    touch(placer->placement, item, listed);
+    if (again) {
+        return load(placer, item, false); /* pinned or not, it goes the shortest way */
+    }
+    if (listed[TIER_DEVICE]) {
+        placer->tally->hits++;
+        return TN_OK;
+    }
+    placer->tally->misses++;
+    return load(placer, item, !listed[TIER_PINNED]);
+}
+
+tn_status placement_read_done(struct placer *placer, struct item *item) {
+    struct placement *placement = placer->placement;
+    bool goes[TIER_COUNT] = {false};
+
+    pthread_mutex_lock(&placement->mutex);
+    if (--item->readers == 0 && item->users == 0) {
+        for (int tier = 0; tier < TIER_COUNT; tier++) {
+            goes[tier] = item->listed[tier];
+            lru_remove(&placement->lru[tier], item, (enum tier)tier);
+        }
+    }
+    pthread_mutex_unlock(&placement->mutex);
     for (int tier = 0; tier < TIER_COUNT; tier++) {
         tn_status status = TN_OK;
 
-        if (item->users > 0 || !item->resident[tier]) {
-            continue;
+        if (goes[tier]) {
+            status = room_drop(placer, item, (enum tier)tier, &placer->tally->retired);
         }
-        status = drop(placement, item, (enum tier)tier, &placement->tally->retired);
         if (status != TN_OK && status != TN_ERR_IN_USE) {
             return status;
         }
     }
     return TN_OK;
+}
+
+bool placement_freeze(struct placement *placement, struct item *item) {
+    pthread_mutex_lock(&placement->mutex);
+    if (item->users == 1) {
+        return true;
+    }
+    pthread_mutex_unlock(&placement->mutex);
+    return false;
+}
+
+void placement_thaw(struct placement *placement, struct item *item, bool dropped) {
+    if (dropped) {
+        lru_remove(&placement->lru[TIER_DEVICE], item, TIER_DEVICE);
+        room_changed(placement);
+    }
+    pthread_mutex_unlock(&placement->mutex);
 }

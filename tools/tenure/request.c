@@ -2,13 +2,15 @@
 #include "request.h"
 
 #include "base.h"
+#include "room.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <xxhash.h>
 
 /* Plaintexts of the program, from operation `first_op` on: so many more readers, or fewer. */
-static void count_readers(struct request *request, uint64_t first_op, bool more) {
+static void count_readers(struct request *request, uint64_t first_op, int64_t more) {
+    struct server *server = request->server;
     const struct workload *work = request->program->work;
 
     for (uint64_t i = first_op; i < work->op_count; i++) {
@@ -18,11 +20,10 @@ static void count_readers(struct request *request, uint64_t first_op, bool more)
             uint32_t value = work->refs[reads->first + r];
 
             if (work->values[value].kind == KIND_PLAINTEXT) {
-                struct item *item =
-                    catalogue_item(&request->server->catalogue, request->program_index,
-                                   request->tenant, request->program, value);
-
-                item->readers = more ? item->readers + 1 : item->readers - 1;
+                placement_expect_readers(&server->placement,
+                                         catalogue_item(&server->catalogue, request->program_index,
+                                                        request->tenant, request->program, value),
+                                         more);
             }
         }
     }
@@ -50,25 +51,25 @@ static size_t most_writes(const struct workload *work) {
     return most;
 }
 
-static struct request *request_create(struct server *server, size_t program_index, uint64_t tenant,
-                                      uint64_t number, tn_stream stream) {
+static struct request *request_create(struct worker *worker, size_t program_index, uint64_t tenant,
+                                      uint64_t number) {
     struct request *request = memory_new(1, sizeof *request);
-    const struct program *program = server->programs[program_index];
+    const struct program *program = worker->server->programs[program_index];
     size_t reads = most_reads(program->work);
 
-    request->server = server;
+    request->worker = worker;
+    request->server = worker->server;
     request->program = program;
     request->program_index = program_index;
     request->tenant = tenant;
     request->number = number;
-    request->stream = stream;
     request->owned = memory_new(program->work->value_count, sizeof *request->owned);
     request->handles = memory_new(reads, sizeof *request->handles);
     request->task.operands = memory_new(reads, sizeof *request->task.operands);
     request->task.results = memory_new(most_writes(program->work), sizeof *request->task.results);
     request->task.evaluation = &request->evaluation;
-    evaluate_begin(&request->evaluation, server->options.seed, tenant, number);
-    count_readers(request, 0, true);
+    evaluate_begin(&request->evaluation, worker->server->options.seed, tenant, number);
+    count_readers(request, 0, 1);
     return request;
 }
 
@@ -107,26 +108,35 @@ static bool adopt_input(struct request *request, uint32_t value) {
     return true;
 }
 
-static bool move_to(struct request *request, uint32_t value, tn_location to, enum path path) {
-    struct server *server = request->server;
-    tn_report report = TN_REPORT_INIT;
-    uint64_t began_ns = machine_now_ns(&server->machine);
+/* A move to the device is refused while another worker's bytes are in the way (room.h). */
+static tn_status move_once(struct request *request, uint32_t value, tn_location to,
+                           tn_report *report) {
+    struct worker *worker = request->worker;
+    bool to_device = to.kind == TN_LOCATION_CUDA;
+    struct attempt attempt = {0};
     tn_status status = TN_OK;
 
-    if (path == PATH_HOST_DEVICE) {
-        status = placement_make_room(&server->placement, TIER_DEVICE,
-                                     request->program->value_bytes[value]);
-    }
-    if (status == TN_OK) {
-        status = tn_manager_move(server->manager, request->owned[value].handle, to,
-                                 tn_location_none(), NULL, &report);
-    }
+    do {
+        attempt_begin(&worker->placer, &attempt);
+        status = tn_manager_move(worker->server->manager, request->owned[value].handle, to,
+                                 tn_location_none(), to_device ? worker->stream : NULL, report);
+    } while (to_device && attempt_again(&worker->placer, &attempt, TIER_DEVICE, &status));
+    return status;
+}
+
+static bool move_to(struct request *request, uint32_t value, tn_location to, enum path path) {
+    struct server *server = request->server;
+    struct tally *tally = &request->worker->tally;
+    tn_report report = TN_REPORT_INIT;
+    uint64_t began_ns = machine_now_ns(&server->machine);
+    tn_status status = move_once(request, value, to, &report);
+
     if (status != TN_OK) {
         return request_fail(request, status, "moving", request->program->work->values[value].id);
     }
-    server->tally.paths[path].count++;
-    server->tally.paths[path].bytes += report.logical_bytes;
-    server->tally.stall_ns += machine_now_ns(&server->machine) - began_ns;
+    tally->paths[path].count++;
+    tally->paths[path].bytes += report.logical_bytes;
+    tally->stall_ns += machine_now_ns(&server->machine) - began_ns;
     return true;
 }
 
@@ -143,20 +153,32 @@ static bool take_inputs(struct request *request) {
     return true;
 }
 
-static bool open_stage(struct request *request, uint32_t stage) {
+static tn_status allocate_workspace(struct request *request, uint64_t bytes) {
     struct server *server = request->server;
+    struct placer *placer = &request->worker->placer;
+    struct attempt attempt = {0};
+    tn_status status =
+        placement_reserve(placer, bytes, "workspace", &request->workspace_reservation);
+
+    if (status != TN_OK) {
+        return status;
+    }
+    do { /* the ledger has room, but the machine's memory may be in pieces */
+        attempt_begin(placer, &attempt);
+        status =
+            tn_memory_alloc(server->machine.driver, server->machine.at, bytes, &request->workspace);
+    } while (attempt_again(placer, &attempt, TIER_DEVICE, &status));
+    return status;
+}
+
+static bool open_stage(struct request *request, uint32_t stage) {
     uint64_t bytes = request->program->stage_bytes[stage];
     tn_status status = TN_OK;
 
     if (bytes == 0) {
         return true;
     }
-    status =
-        placement_reserve(&server->placement, bytes, "workspace", &request->workspace_reservation);
-    if (status == TN_OK) {
-        status =
-            tn_memory_alloc(server->machine.driver, server->machine.at, bytes, &request->workspace);
-    }
+    status = allocate_workspace(request, bytes);
     if (status != TN_OK) {
         return request_fail(request, status, "reserving", "workspace");
     }
@@ -174,6 +196,7 @@ static bool free_workspace(struct request *request) {
 
     request->workspace = NULL;
     request->workspace_reservation = (tn_reservation){NULL, 0};
+    placement_gave_back(&server->placement);
     if (status == TN_OK) {
         status = released;
     }
@@ -208,13 +231,12 @@ static enum request_end run_stages(struct request *request) {
         if (!close_stage(request)) {
             return REQUEST_FAILED;
         }
-        server_show_progress(request->server);
     }
     return REQUEST_DONE;
 }
 
 static bool read_output(struct request *request, uint32_t value) {
-    struct tally *tally = &request->server->tally;
+    struct tally *tally = &request->worker->tally;
     const struct owned *owned = &request->owned[value];
     uint64_t bytes = request->program->value_bytes[value];
     const char *id = request->program->work->values[value].id;
@@ -235,8 +257,7 @@ static bool read_output(struct request *request, uint32_t value) {
             tally->verified++;
         } else {
             tally->corruptions++;
-            server_show_error(request->server,
-                              "request %" PRIu64 " of tenant %" PRIu64
+            server_show_error("request %" PRIu64 " of tenant %" PRIu64
                               ": the output %s has wrong bytes",
                               request->number, request->tenant, id);
         }
@@ -275,7 +296,7 @@ static bool clean_up(struct request *request) {
     const struct workload *work = request->program->work;
     bool good = true;
 
-    count_readers(request, request->next_op, false);
+    count_readers(request, request->next_op, -1);
     if (request->lease.record != NULL) {
         tn_status status = tn_lease_release(&request->lease, TN_RELEASE_WAIT);
 
@@ -290,9 +311,9 @@ static bool clean_up(struct request *request) {
     return good;
 }
 
-enum request_end request_serve(struct server *server, size_t program_index, uint64_t tenant,
-                               uint64_t number, tn_stream stream, uint64_t *out_digest) {
-    struct request *request = request_create(server, program_index, tenant, number, stream);
+enum request_end request_serve(struct worker *worker, size_t program_index, uint64_t tenant,
+                               uint64_t number, uint64_t *out_digest) {
+    struct request *request = request_create(worker, program_index, tenant, number);
     enum request_end end = take_inputs(request) ? run_stages(request) : REQUEST_FAILED;
 
     if (end == REQUEST_DONE && !give_outputs(request, out_digest)) {

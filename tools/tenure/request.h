@@ -4,10 +4,11 @@
  *
  * Invariants:
  *   R1  A ciphertext's handle is valid from its adoption to its discard; `owned[value].live` says
- * so. R2  Device bytes that a request allocates are reserved before and adopted or freed after. R3
- * Whatever way a request ends, it leaves no lease, reservation, buffer or ciphertext behind.
+ *       so.
+ *   R2  Device bytes that a request allocates are reserved before and adopted or freed after.
+ *   R3  Whatever way a request ends, it leaves no lease, reservation, buffer or ciphertext behind.
  *
- * Threads: one at a time; the arithmetic runs where the machine runs host functions of the stream,
+ * Threads: the worker's; the arithmetic runs where the machine runs host functions of the stream,
  * while the request waits for the stream.
  */
 #ifndef TENURE_REQUEST_H
@@ -51,11 +52,11 @@ struct task {
 };
 
 struct request {
-    struct server *server;
+    struct worker *worker;
+    struct server *server; /* the worker's */
     const struct program *program;
     size_t program_index;
     uint64_t tenant, number;
-    tn_stream stream;
     uint64_t next_op;    /* the first that is not complete */
     struct owned *owned; /* per value */
     tn_handle *handles;  /* of the operation in progress */
@@ -76,8 +77,8 @@ enum request_end { REQUEST_DONE, REQUEST_FAILED, REQUEST_STOPPED };
  *
  * @param[out] out_digest  with REQUEST_DONE.
  */
-enum request_end request_serve(struct server *server, size_t program_index, uint64_t tenant,
-                               uint64_t number, tn_stream stream, uint64_t *out_digest);
+enum request_end request_serve(struct worker *worker, size_t program_index, uint64_t tenant,
+                               uint64_t number, uint64_t *out_digest);
 
 /* ---- operation.c: for request.c ---- */
 

@@ -18,7 +18,8 @@ static const char usage[] =
     "\n"
     "  --tenants N          tenants, each with keys of its own (2)\n"
     "  --requests N         requests in all (40)\n"
-    "  --workers N          only 1 so far (1)\n"
+    "  --workers N          threads that serve one request at a time each (1)\n"
+    "  --stagger TIME       worker i starts i times this late (700ms)\n"
     "  --control explicit   who places values: this program, step by step (explicit)\n"
     "  --scale A/B          scale of all bytes and of the link (1/64)\n"
     "  --device-budget B    bytes, or a share such as 75% of one tenant's keys plus, per worker,\n"
@@ -26,7 +27,7 @@ static const char usage[] =
     "  --pinned-budget B    bytes, or a share of all tenants' keys; or unlimited (75%)\n"
     "  --link RATE          between host and device, before scaling (25GBps)\n"
     "  --latency TIME       of each copy (10us)\n"
-    "  --clock KIND         of the simulated machine: virtual or real (real)\n"
+    "  --clock KIND         of the simulated machine: virtual (with 1 worker) or real (real)\n"
     "  --machine TEXT       the simulated machine, such as \"dev:2 mem=64MiB link=host:12GBps\";\n"
     "                       instead of --link, --latency and --clock; not scaled\n"
     "  --device NAME        sim:N or cuda:N (sim:0)\n"
@@ -44,6 +45,7 @@ enum {
     OPT_TENANTS = 256,
     OPT_REQUESTS,
     OPT_WORKERS,
+    OPT_STAGGER,
     OPT_CONTROL,
     OPT_SCALE,
     OPT_DEVICE_BUDGET,
@@ -63,6 +65,7 @@ enum {
 static const struct option table[] = {{"tenants", required_argument, NULL, OPT_TENANTS},
                                       {"requests", required_argument, NULL, OPT_REQUESTS},
                                       {"workers", required_argument, NULL, OPT_WORKERS},
+                                      {"stagger", required_argument, NULL, OPT_STAGGER},
                                       {"control", required_argument, NULL, OPT_CONTROL},
                                       {"scale", required_argument, NULL, OPT_SCALE},
                                       {"device-budget", required_argument, NULL, OPT_DEVICE_BUDGET},
@@ -82,17 +85,6 @@ static const struct option table[] = {{"tenants", required_argument, NULL, OPT_T
 static bool refuse(struct option_place place, const char *text, const char *wanted) {
     complain("%s: %s: \"%s\" is not %s", place.command, place.option, text, wanted);
     return false;
-}
-
-static bool read_workers(struct option_place place, const char *text, uint64_t *out_workers) {
-    if (!option_u64(place, text, 1, 256, out_workers)) {
-        return false;
-    }
-    if (*out_workers != 1) {
-        complain("serve: --workers: only 1 worker so far; a pool of %s is not there yet", text);
-        return false;
-    }
-    return true;
 }
 
 static bool read_clock(struct option_place place, const char *text, bool *out_virtual) {
@@ -120,7 +112,9 @@ static bool read_one(struct serve_options *options, int option, struct option_pl
     case OPT_REQUESTS:
         return option_u64(place, text, 1, 1000000000, &options->requests);
     case OPT_WORKERS:
-        return read_workers(place, text, &options->workers);
+        return option_u64(place, text, 1, 256, &options->workers);
+    case OPT_STAGGER:
+        return option_duration(place, text, &options->stagger_ns);
     case OPT_CONTROL:
         return strcmp(text, "explicit") == 0 || refuse(place, text, "explicit");
     case OPT_SCALE:
@@ -167,6 +161,7 @@ int serve_options_read(struct serve_options *options, int argc, char **argv) {
                                       .requests = 40,
                                       .seed = 1,
                                       .latency_ns = 10000,
+                                      .stagger_ns = 700000000,
                                       .link_bytes_per_s = 25e9,
                                       .scale = {.over = 1, .under = 64},
                                       .device_budget = share,

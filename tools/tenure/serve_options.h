@@ -15,6 +15,7 @@ struct serve_options {
     char **workloads; /* borrowed from argv */
     size_t workload_count;
     uint64_t tenants, workers, requests, seed, latency_ns;
+    uint64_t stagger_ns;     /* worker i starts i times this late */
     double link_bytes_per_s; /* before scaling */
     struct scale scale;
     struct budget device_budget, pinned_budget;

@@ -39,6 +39,7 @@ static int load_programs(struct server *server) {
 struct needs {
     uint64_t tenant_key_bytes;                          /* keys of one tenant */
     uint64_t largest_key_bytes, peak_bytes, need_bytes; /* of the neediest program */
+    uint64_t least_need_bytes;                          /* of the least needy one */
     uint64_t source_bytes; /* everything with a source, of all tenants */
 };
 
@@ -59,6 +60,9 @@ static struct needs find_needs(const struct server *server) {
         }
         if (program->need_bytes > needs.need_bytes) {
             needs.need_bytes = program->need_bytes;
+        }
+        if (i == 0 || program->need_bytes < needs.least_need_bytes) {
+            needs.least_need_bytes = program->need_bytes;
         }
     }
     return needs;
@@ -81,28 +85,41 @@ static uint64_t budget_of(const struct budget *budget, uint64_t whole_bytes, uin
     }
 }
 
-/* The numbers behind a refusal, before anything is started. */
+/* The numbers behind a refusal. */
+static int refuse_budget(const struct server *server, const struct needs *needs, uint64_t least) {
+    uint64_t workers = server->options.workers;
+    char *others = text_copy("");
+
+    if (workers > 1) {
+        free(others);
+        others = text_format(", %" PRIu64 " for each other one", needs->least_need_bytes);
+    }
+    complain("serve: the device budget of %" PRIu64 " bytes is below the %" PRIu64
+             " bytes that %" PRIu64 " worker%s: %" PRIu64
+             " for the neediest request, its ciphertexts and workspace and what one operation "
+             "reads (ciphertexts and workspace alone: %" PRIu64 ", largest key: %" PRIu64 ")%s",
+             server->budget_bytes[TIER_DEVICE], least, workers, workers == 1 ? " needs" : "s need",
+             needs->need_bytes, needs->peak_bytes, needs->largest_key_bytes, others);
+    free(others);
+    return EXIT_USAGE;
+}
+
+/*
+ * Before anything is started: every worker must be able to serve a request at the same time, one of
+ * them the neediest. More of the needy ones than fit queue (pool.h).
+ */
 static int judge_budgets(struct server *server, const struct needs *needs) {
     const struct serve_options *options = &server->options;
     uint64_t workers = options->workers;
     uint64_t per_worker = plus(needs->peak_bytes, times(2, needs->largest_key_bytes));
-    uint64_t least = times(workers, needs->need_bytes);
+    uint64_t least = plus(needs->need_bytes, times(workers - 1, needs->least_need_bytes));
     uint64_t device =
         budget_of(&options->device_budget, needs->tenant_key_bytes, times(workers, per_worker));
 
     server->budget_bytes[TIER_DEVICE] = device;
     server->budget_bytes[TIER_PINNED] =
         budget_of(&options->pinned_budget, times(options->tenants, needs->tenant_key_bytes), 0);
-    if (device >= least) {
-        return EXIT_GOOD;
-    }
-    complain("serve: the device budget of %" PRIu64 " bytes is below the %" PRIu64
-             " bytes that %" PRIu64 " worker%s: each %" PRIu64
-             " bytes for the ciphertexts and workspace of a request and what one operation reads "
-             "(ciphertexts and workspace alone: %" PRIu64 ", largest key: %" PRIu64 ")",
-             device, least, workers, workers == 1 ? " needs" : "s need", needs->need_bytes,
-             needs->peak_bytes, needs->largest_key_bytes);
-    return EXIT_USAGE;
+    return device >= least ? EXIT_GOOD : refuse_budget(server, needs, least);
 }
 
 /* As large as the budget, so that the machine itself refuses what the library should have. */
@@ -137,6 +154,13 @@ static int open_machine(struct server *server, const struct needs *needs) {
         complain("serve: %s: the evaluator computes on the host, and the host cannot read this "
                  "device's memory; use sim:N",
                  server->options.device);
+        return EXIT_USAGE;
+    }
+    if (server->machine.virtual_time && server->options.workers > 1) {
+        complain("serve: %" PRIu64 " workers need real time: virtual time moves when a thread "
+                 "waits, so with several it would depend on which one comes first; use "
+                 "--clock real, or clock=threads in --machine, or --workers 1",
+                 server->options.workers);
         return EXIT_USAGE;
     }
     return EXIT_GOOD;
@@ -188,7 +212,9 @@ static int create_manager(struct server *server) {
         free(text);
         return EXIT_FAILED;
     }
-    placement_init(&server->placement, server->manager, &server->machine, &server->tally);
+    if (!placement_init(&server->placement, server->manager, &server->machine)) {
+        return EXIT_FAILED;
+    }
     return catalogue_register(&server->catalogue, server->manager) ? EXIT_GOOD : EXIT_FAILED;
 }
 
@@ -250,6 +276,7 @@ bool server_close(struct server *server) {
     bool good = true;
 
     inject_disarm(&server->inject);
+    placement_fini(&server->placement);
     if (server->manager != NULL) {
         good = close_manager(server);
     }
@@ -259,6 +286,10 @@ bool server_close(struct server *server) {
         program_destroy(server->programs[i]);
     }
     free(server->programs);
+    for (uint64_t i = 0; server->workers != NULL && i < server->options.workers; i++) {
+        tally_fini(&server->workers[i].tally);
+    }
+    free(server->workers);
     tally_fini(&server->tally);
     return good;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What all requests of a run share.
+ * What all requests of a run share, and the workers that serve them.
  *
- * Threads: one at a time (there is one worker).
+ * Threads: set up and ended by one thread; what workers change says how.
  */
 #ifndef TENURE_SERVER_H
 #define TENURE_SERVER_H
@@ -16,6 +16,20 @@
 #include "tally.h"
 #include "verify.h"
 
+struct pool;
+struct server;
+
+/* A thread that serves one request at a time. */
+struct worker {
+    struct server *server;
+    struct pool *pool;
+    uint64_t index;
+    tn_stream stream; /* its own; it waits for it after each operation */
+    pthread_t thread;
+    struct placer placer;
+    struct tally tally; /* what it counts; others read it when the thread has ended */
+};
+
 struct server {
     struct serve_options options;
     struct program **programs;
@@ -26,9 +40,10 @@ struct server {
     uint64_t budget_bytes[TIER_COUNT]; /* UINT64_MAX: unlimited */
     struct placement placement;
     struct inject inject;
-    struct tally tally;
     struct verifier *verifier; /* owned by the caller of server_run() */
-    uint64_t shown_at_ms;      /* when progress was shown last */
+    struct worker *workers;    /* options.workers of them, when they have ended */
+    struct tally tally;        /* the sum of theirs */
+    uint64_t most_running;     /* requests at once */
 };
 
 /**
@@ -38,21 +53,17 @@ struct server {
  * @return EXIT_GOOD; else an exit code, after an error line. Either way end with server_close().
  */
 int server_open(struct server *server);
-/** Serves all requests, or those until SIGINT. Returns false after an error line. */
+/** Serves all requests, or those until SIGINT. Returns false after an error line. (pool.c) */
 bool server_run(struct server *server);
 /** Closes everything; false after an error line if something was left behind. */
 bool server_close(struct server *server);
 
-/** Shows on a terminal how far the run is and how full the tiers are, a few times a second. */
-void server_show_progress(struct server *server);
-
 /** From now on SIGINT asks for the end; a second one ends the program at once. */
 void server_catch_interrupt(void);
-/** Whether the user wants the program to end: set by SIGINT. */
+/** Whether the user wants the program to end: set by SIGINT. Threads: any. */
 bool server_is_stopped(void);
 
-/** Reports what went wrong with a request; only the first few of a run are shown. */
-void server_show_error(struct server *server, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+/** Reports what went wrong with a request; only the first few of a run are shown. Threads: any. */
+void server_show_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

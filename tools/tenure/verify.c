@@ -48,7 +48,7 @@ static void note(struct verifier *verifier, const struct entry *entry, bool equa
     pthread_mutex_lock(&verifier->mutex);
     if (equal) {
         verdict->equal++;
-    } else if (verdict->compared == verdict->equal) {
+    } else if (verdict->compared == verdict->equal || entry->number < verdict->first_wrong) {
         verdict->first_wrong = entry->number;
     }
     verdict->compared++;

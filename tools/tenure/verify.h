@@ -3,7 +3,7 @@
  * Compares the digests of served requests with the plain replay, on a thread of its own, so that
  * serving does not wait for it.
  *
- * Threads: created, given requests and ended by one thread.
+ * Threads: created and ended by one thread; given requests by any.
  */
 #ifndef TENURE_VERIFY_H
 #define TENURE_VERIFY_H
@@ -16,7 +16,7 @@ struct verifier;
 
 struct verdict {
     uint64_t compared, equal;
-    uint64_t first_wrong; /* number of the first request that differs; only if some does */
+    uint64_t first_wrong; /* the lowest number of a request that differs; only if some does */
 };
 
 /** @param programs  borrowed; must outlive the verifier. NULL after an error line. */
