@@ -1,15 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Install what is missing to build (`setup.sh run`) or also to test (`setup.sh test`, the default).
+# Install what is missing to build (`setup.sh run`), also to test (`setup.sh test`, the default), or
+# to build and measure (`setup.sh bench`).
 # Does nothing, quickly, when nothing is missing.
 set -eu
 unset CDPATH
 
 want=${1:-test}
 case $want in
-run | test) ;;
+run | test | bench) ;;
 *)
-    echo "usage: setup.sh [run|test]" >&2
+    echo "usage: setup.sh [run|test|bench]" >&2
     exit 2
     ;;
 esac
@@ -43,7 +44,14 @@ look() {
     if [ "$want" = test ]; then
         have c++ || have g++ || missing g++ "a C++17 compiler"
         have python3 || missing python3 "python3 >= 3.9"
+        have valgrind || missing valgrind "valgrind (exact instruction counts)"
         library cmocka libcmocka-dev "cmocka >= 1.1.5 with headers"
+    fi
+    if [ "$want" = bench ]; then
+        have c++ || have g++ || missing g++ "a C++17 compiler"
+        have python3 || missing python3 "python3 >= 3.9"
+        have valgrind || missing valgrind "valgrind (exact instruction counts)"
+        library benchmark libbenchmark-dev "Google Benchmark with headers"
     fi
 }
 

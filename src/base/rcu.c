@@ -40,10 +40,12 @@ static char grace_edge;
 #define EDGE_ACQUIRE() ((void)0)
 #endif
 
+#if !TN__TSAN
 /* A bit-field has no address: it follows the thread's id in liburcu's struct. */
 static const unsigned int *registered_flag(void) {
     return (const unsigned int *)((const char *)&URCU_TLS(rcu_reader).tid + sizeof(pthread_t));
 }
+#endif
 
 static const unsigned int never;
 

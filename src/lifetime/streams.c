@@ -170,5 +170,6 @@ tn_status tn__lease_add_stream(const tn_lease *lease, tn_stream stream) {
 
 void tn__lease_test_clear_streams(const tn_lease *lease) {
     tn__record *record = lease->record;
+    tn__streams_forget(record);
     head_set(record, lease->generation, NULL);
 }

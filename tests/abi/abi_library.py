@@ -18,6 +18,7 @@ import re
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(HERE, "..", "..", "tools", "hotpath"))
 import hotpath  # noqa: E402  pylint: disable=wrong-import-position
 

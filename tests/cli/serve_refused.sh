@@ -20,6 +20,24 @@ says "$dir/err" "the device budget of $((need - 1)) bytes"
 serve 0 --device-budget "$need" --requests 1 --clock virtual "$boot"
 serve 2 --device-budget 0 "$matvec"
 
+# The same for several workers; when programs differ, one request is the neediest.
+serve 2 --workers 5 --device-budget $((5 * need - 1)) "$boot"
+says "$dir/err" "the device budget of $((5 * need - 1)) bytes is below the $((5 * need)) bytes that" \
+    "that 5 workers need: $need for the neediest request" ", $need for each other one"
+serve 0 --workers 2 --stagger 0 --device-budget $((2 * need)) --requests 2 "$boot"
+serve 2 --device-budget 1 "$matvec"
+less=$(sed -n 's/.* is below the \([0-9]*\) bytes .*/\1/p' "$dir/err")
+serve 2 --workers 3 --device-budget $((need + 2 * less - 1)) "$boot" "$matvec"
+says "$dir/err" "is below the $((need + 2 * less)) bytes that 3 workers need: $need for the" \
+    ", $less for each other one"
+
+# Virtual time is for one worker, however it was asked for.
+serve 2 --workers 2 --clock virtual "$matvec"
+says "$dir/err" "2 workers need real time"
+serve 2 --workers 2 --machine "dev:1 mem=64MiB" "$matvec"
+says "$dir/err" "2 workers need real time" "clock=threads"
+serve 0 --workers 2 --stagger 0 --machine "dev:1 mem=64MiB clock=threads" --requests 2 "$matvec"
+
 # Devices.
 serve 3 --device sim:1 "$matvec"
 says "$dir/err" "sim:1: no such device"

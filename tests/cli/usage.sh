@@ -40,10 +40,8 @@ refuses --latency 10 -1us 5min
 refuses --clock atomic
 refuses --inject rot
 refuses --control automatic
-# The pool of workers comes later, and the program says so.
-refuses --workers 0 2 4
-run 2 "$TENURE" serve --workers 2 "$matvec"
-says "$dir/err" "only 1 worker so far"
+refuses --workers 0 -1 257 many
+refuses --stagger 5 -1s soon
 run 2 "$TENURE" serve --machine dev:1 --link 1GBps "$matvec"
 says "$dir/err" "--machine stands instead of"
 run 2 "$TENURE" serve "$matvec" "$dir/none.jsonl"

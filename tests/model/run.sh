@@ -124,7 +124,7 @@ judge() {
     elif [ "$1" != deep ] && awk "BEGIN { exit !($(states) > $STATES_MAX) }"; then
         echo "WRONG: more than $STATES_MAX states"
     elif [ "$1" = fails ]; then
-        echo "mutant, fails: $found"
+        echo "mutant, fails: $found $(sed -n 's/^pan:[0-9]*: assertion violated *\(.*\) (at depth.*/\1/p' out | head -n 1)"
     else
         echo "holds"
     fi

@@ -47,6 +47,7 @@ static const char *refused(tort_world *w, tn_status status) {
     case TN_ERR_REENTRANCY:
         TN_WORKER_CHECK(w->config.mode == TN_MODE_SERIAL);
         TORT_COUNT(w, refused);
+        sched_yield();
         return NULL;
     default:
         return tn_test_text("acquire gave %s: %s", tn_status_name(status),

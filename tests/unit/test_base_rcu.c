@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* src/base/rcu.c: sections, grace periods, registration beside the host program's, fences. */
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 
 #include <urcu.h>
@@ -147,12 +148,12 @@ struct dekker {
     bool failed;
 };
 
-#define ROUNDS 2000
+#define ROUNDS 500
 
 static void arrive(struct dekker *d, int index, int phase) {
     atomic_store(&d->round[index], phase);
     while (atomic_load(&d->round[!index]) < phase)
-        tn__relax();
+        sched_yield();
 }
 
 static const char *meet(int index, void *arg) {

@@ -109,6 +109,20 @@ static void reserve_past_its_record_aborts_the_close(void **state) {
     assert_int_equal(reserved(s.m, P), 0);
 }
 
+static void acquire_that_meets_a_close_being_tried_aborts_it(void **state) {
+    struct scene s = scene_of(*state);
+    tn__removal *plan = tn__removal_new(NULL, 0);
+    tn__store_rel(&s.m->life->gate->word, (uintptr_t)plan);
+    assert_ok(run_acquire(&s.reading));
+    assert_int_equal(plan->decision, TN__GRANTED);
+    assert_int_equal(tn__decision_settle(s.m->life, plan), 0);
+    assert_ok(run_hold(&s.reading)); /* aborted already: nothing to decide */
+    tn__store_rel(&s.m->life->gate->word, TN__MANAGER_OPEN);
+    tn__free(plan);
+    release(&s.reading.lease);
+    release_hold(&s.reading.hold);
+}
+
 /* What is TAKEN refuses at the commit point; nothing else has happened. */
 static void acquire_that_meets_a_decided_close_is_refused(void **state) {
     struct scene s = scene_of(*state);
@@ -328,6 +342,7 @@ static const struct CMUnitTest tests[] = {
     SPEC_CONCURRENT(acquire_that_fails_does_not_stop_the_close),
     SPEC_CONCURRENT(close_aborted_by_a_reader_that_fails_tries_again),
     SPEC_CONCURRENT(reserve_past_its_record_aborts_the_close),
+    SPEC_CONCURRENT(acquire_that_meets_a_close_being_tried_aborts_it),
     SPEC_CONCURRENT(acquire_that_meets_a_decided_close_is_refused),
     SPEC_BOTH(forced_close_waits_for_a_reader_and_refuses_it),
     SPEC_BOTH(forced_close_waits_for_a_release_that_records),

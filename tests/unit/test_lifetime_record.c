@@ -299,8 +299,13 @@ static void events_are_made_once_per_context_and_used_again(void **state) {
         assert_true((again == a && other == b) || (again == b && other == a));
     }
     assert_int_equal(tn_sim_live_events(f->sim), 3);
+    there.context = here.context; /* the same number on another device is another context */
     for (int i = 0; i < 3; i++)
         tn__event_give(m->life, i == 0 ? a : i == 1 ? b : c);
+    if (tn__event_take(m->life, &there, &c) == TN_OK) {
+        assert_true(c->home != a->home && c->home->device == 1);
+        tn__event_give(m->life, c);
+    }
 }
 
 static void event_that_cannot_be_made_is_an_error(void **state) {

@@ -58,22 +58,26 @@ def run(command, **options):
 
 def build(folder):
     """The Release library and the program, up to date, in `folder`; returns both paths."""
-    cc = os.environ.get("CC") or "cc"
     clean = {k: v for k, v in os.environ.items()
              if k not in ("CFLAGS", "CPPFLAGS", "LDFLAGS", "MAKEFLAGS", "MFLAGS")}
-    clean["CC"] = cc
     if not os.path.exists(os.path.join(folder, "Makefile")):
-        # -g changes no code; it names the source files in the profile.
+        # -g changes no code; it names the source files in the profile (DWARF 4 for old valgrinds).
         run([need("cmake"), "-S", SOURCE, "-B", folder, "-G", "Unix Makefiles",
-             "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_C_FLAGS_RELEASE=-O3 -DNDEBUG -g",
+             "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_C_FLAGS_RELEASE=-O3 -DNDEBUG -gdwarf-4",
              "-DTN_BUILD_TOOL=OFF", "-DTN_BUILD_TESTS=OFF", "-DTN_BUILD_BENCH=OFF"], env=clean)
     run([need("cmake"), "--build", folder, "--target", "tenure", "--parallel", "2"], env=clean)
     program = os.path.join(folder, "hotpath")
     # No PLT in the program either: the caller's loop should show the library, not the linker.
-    run([*cc.split(), "-std=gnu11", "-O2", "-g", "-fno-plt", "-I" + os.path.join(SOURCE, "include"),
-         os.path.join(SOURCE, "bench", "hotpath.c"), "-o", program, "-L" + folder, "-ltenure",
-         "-Wl,-rpath," + folder], env=clean)
+    run([compiler(folder), "-std=gnu11", "-O2", "-gdwarf-4", "-fno-plt",
+         "-I" + os.path.join(SOURCE, "include"), os.path.join(SOURCE, "bench", "hotpath.c"),
+         "-o", program, "-L" + folder, "-ltenure", "-Wl,-rpath," + folder], env=clean)
     return os.path.join(folder, LIBRARY), program
+
+
+def compiler(folder):
+    """The C compiler that `folder` was configured with (CC when it was made)."""
+    with open(os.path.join(folder, "CMakeCache.txt"), encoding="utf-8") as cache:
+        return re.search(r"^CMAKE_C_COMPILER:\w+=(.*)$", cache.read(), re.M)[1]
 
 
 class Profile:

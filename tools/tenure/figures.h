@@ -17,14 +17,17 @@ struct tier_figures {
     uint64_t budget_bytes;                        /* UINT64_MAX: unlimited */
     uint64_t peak_used_bytes, peak_charged_bytes; /* the manager's */
     uint64_t machine_peak_bytes;                  /* the simulator's own */
-    bool within;                                  /* machine <= charged <= budget */
+    /* Both peaks are within the budget. With one worker the machine's is also within the charged
+     * one; with several, memory that is claimed but not charged yet may be at its peak. */
+    bool within;
 };
 
 struct figures {
     const struct server *server;
     uint64_t median_ns, most_ns;
     double requests_per_s;
-    double link_to_device, link_to_host; /* share of the time that the link was busy */
+    double link_to_device, link_to_host;         /* share of the time that the link was busy */
+    uint64_t link_device_bytes, link_host_bytes; /* the simulator's own */
     struct tier_figures tiers[TIER_COUNT];
     uint64_t violations; /* the simulator's */
     char *violation;     /* the first, in words; owned */

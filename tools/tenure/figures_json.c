@@ -17,9 +17,10 @@ static json_t *json_traffic(const struct traffic *traffic) {
 static json_t *json_run(const struct figures *figures) {
     const struct serve_options *options = &figures->server->options;
     json_t *run =
-        json_pack("{s:o, s:o, s:o, s:o, s:o, s:s}", "tenants", whole(options->tenants), "workers",
-                  whole(options->workers), "seed", whole(options->seed), "scale_over",
-                  whole(options->scale.over), "scale_under", whole(options->scale.under), "clock",
+        json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:s}", "tenants", whole(options->tenants),
+                  "workers", whole(options->workers), "stagger_ns", whole(options->stagger_ns),
+                  "seed", whole(options->seed), "scale_over", whole(options->scale.over),
+                  "scale_under", whole(options->scale.under), "clock",
                   figures->server->machine.virtual_time ? "virtual" : "real");
     json_t *names = json_array();
 
@@ -32,13 +33,45 @@ static json_t *json_run(const struct figures *figures) {
 
 static json_t *json_requests(const struct figures *figures) {
     const struct tally *tally = &figures->server->tally;
+    json_t *requests =
+        json_pack("{s:o, s:o, s:o, s:b, s:f}", "asked", whole(figures->server->options.requests),
+                  "done", whole(tally->done), "failed", whole(tally->failed), "interrupted",
+                  (int)figures->interrupted, "per_second", figures->requests_per_s);
+    json_t *times = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "elapsed_ns",
+                              whole(tally->elapsed_ns), "median_ns", whole(figures->median_ns),
+                              "max_ns", whole(figures->most_ns), "stall_ns", whole(tally->stall_ns),
+                              "drop_device_ns", whole(tally->drop_ns[TIER_DEVICE]),
+                              "drop_pinned_ns", whole(tally->drop_ns[TIER_PINNED]));
+    json_t *admission =
+        json_pack("{s:o, s:o, s:o}", "most_at_once", whole(figures->server->most_running), "queued",
+                  whole(tally->queued), "queued_ns", whole(tally->queued_ns));
 
-    return json_pack("{s:o, s:o, s:o, s:b, s:f, s:o, s:o, s:o, s:o}", "asked",
-                     whole(figures->server->options.requests), "done", whole(tally->done), "failed",
-                     whole(tally->failed), "interrupted", (int)figures->interrupted, "per_second",
-                     figures->requests_per_s, "elapsed_ns", whole(tally->elapsed_ns), "median_ns",
-                     whole(figures->median_ns), "max_ns", whole(figures->most_ns), "stall_ns",
-                     whole(tally->stall_ns));
+    json_object_update(requests, times);
+    json_object_update(requests, admission);
+    json_decref(times);
+    json_decref(admission);
+    return requests;
+}
+
+static json_t *json_workers(const struct figures *figures) {
+    const struct server *server = figures->server;
+    json_t *workers = json_array();
+
+    for (uint64_t i = 0; i < server->options.workers; i++) {
+        const struct tally *tally = &server->workers[i].tally;
+
+        json_array_append_new(workers, json_pack("{s:o, s:o, s:o, s:o}", "done", whole(tally->done),
+                                                 "failed", whole(tally->failed), "elapsed_ns",
+                                                 whole(tally->elapsed_ns), "stall_ns",
+                                                 whole(tally->stall_ns)));
+    }
+    return workers;
+}
+
+static json_t *json_retries(const struct retries *retries) {
+    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "room_taken", whole(retries->refused),
+                     "value_gone", whole(retries->gone), "victim_in_use", whole(retries->in_use),
+                     "room_waits", whole(retries->waits), "machine_short", whole(retries->memory));
 }
 
 static json_t *json_moved(const struct figures *figures) {
@@ -57,11 +90,12 @@ static json_t *json_tier(const struct figures *figures, enum tier tier) {
     const struct tier_figures *at = &figures->tiers[tier];
     const struct tally *tally = &figures->server->tally;
 
-    return json_pack("{s:o, s:o, s:o, s:o, s:b, s:o}", "budget_bytes", whole(at->budget_bytes),
+    return json_pack("{s:o, s:o, s:o, s:o, s:b, s:o, s:o}", "budget_bytes", whole(at->budget_bytes),
                      "peak_charged_bytes", whole(at->peak_charged_bytes), "peak_used_bytes",
                      whole(at->peak_used_bytes), "machine_peak_bytes",
                      whole(at->machine_peak_bytes), "within", (int)at->within, "evictions",
-                     json_traffic(&tally->evictions[tier]));
+                     json_traffic(&tally->evictions[tier]), "key_evictions",
+                     whole(tally->key_evictions[tier]));
 }
 
 static json_t *json_proof(const struct figures *figures) {
@@ -77,16 +111,24 @@ static json_t *json_proof(const struct figures *figures) {
                      verdict->compared > 0 && verdict->compared == verdict->equal);
 }
 
+static json_t *json_link(const struct figures *figures) {
+    return json_pack("{s:f, s:f, s:o, s:o}", "to_device", figures->link_to_device, "to_host",
+                     figures->link_to_host, "machine_bytes_to_device",
+                     whole(figures->link_device_bytes), "machine_bytes_to_host",
+                     whole(figures->link_host_bytes));
+}
+
 void figures_print_json(const struct figures *figures) {
     const struct tally *tally = &figures->server->tally;
     json_t *all = json_pack(
-        "{s:o, s:o, s:o, s:{s:f, s:f}, s:{s:o, s:o}, s:o, s:o, s:o, s:o, s:b}", "run",
+        "{s:o, s:o, s:o, s:o, s:{s:o, s:o, s:o}, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "run",
         json_run(figures), "requests", json_requests(figures), "moved", json_moved(figures),
-        "link_busy", "to_device", figures->link_to_device, "to_host", figures->link_to_host,
-        "device_reads", "hits", whole(tally->hits), "misses", whole(tally->misses), "device",
+        "link_busy", json_link(figures), "device_reads", "hits", whole(tally->hits), "misses",
+        whole(tally->misses), "joined", whole(tally->joined), "device",
         json_tier(figures, TIER_DEVICE), "pinned", json_tier(figures, TIER_PINNED),
-        "plaintexts_retired", json_traffic(&tally->retired), "proof", json_proof(figures), "good",
-        figures_verdict(figures) != EXIT_FAILED);
+        "plaintexts_retired", json_traffic(&tally->retired), "retries",
+        json_retries(&tally->retries), "per_worker", json_workers(figures), "proof",
+        json_proof(figures), "good", figures_verdict(figures) != EXIT_FAILED);
 
     json_dumpf(all, stdout, JSON_INDENT(2));
     putchar('\n');

@@ -27,19 +27,38 @@ static void print_head(const struct figures *figures) {
 }
 
 static void print_requests(const struct figures *figures) {
-    const struct tally *tally = &figures->server->tally;
+    const struct server *server = figures->server;
+    const struct tally *tally = &server->tally;
 
     printf("  requests             %" PRIu64 " of %" PRIu64 " done, %" PRIu64 " failed%s\n",
-           tally->done, figures->server->options.requests, tally->failed,
+           tally->done, server->options.requests, tally->failed,
            figures->interrupted ? ", interrupted" : "");
     printf("  throughput           %.3f requests/s over %.3f s\n", figures->requests_per_s,
            (double)tally->elapsed_ns / 1e9);
     printf("  latency              p50 %.3f ms, max %.3f ms\n", (double)figures->median_ns / 1e6,
            (double)figures->most_ns / 1e6);
+    printf("  admission            at most %" PRIu64 " at once, %" PRIu64
+           " queued for %.3f s in all\n",
+           server->most_running, tally->queued, (double)tally->queued_ns / 1e9);
+    printf("  device hits          %" PRIu64 " of %" PRIu64
+           " reads of keys and plaintexts; %" PRIu64 " loads joined\n",
+           tally->hits, tally->hits + tally->misses, tally->joined);
+}
+
+static void print_stall(const struct figures *figures) {
+    const struct server *server = figures->server;
+    const struct tally *tally = &server->tally;
+
     printf("  stall                %.3f s in all, %.3f ms per request\n",
            (double)tally->stall_ns / 1e9, per_request(figures, tally->stall_ns) / 1e6);
-    printf("  device hits          %" PRIu64 " of %" PRIu64 " reads of keys and plaintexts\n",
-           tally->hits, tally->hits + tally->misses);
+    printf("    dropping values    %.3f s pinned, %.3f s device\n",
+           (double)tally->drop_ns[TIER_PINNED] / 1e9, (double)tally->drop_ns[TIER_DEVICE] / 1e9);
+    for (uint64_t i = 0; server->options.workers > 1 && i < server->options.workers; i++) {
+        const struct tally *its = &server->workers[i].tally;
+
+        printf("    worker %-11" PRIu64 " %.3f s of %.3f s, %" PRIu64 " requests\n", i,
+               (double)its->stall_ns / 1e9, (double)its->elapsed_ns / 1e9, its->done + its->failed);
+    }
 }
 
 static void print_traffic(const struct figures *figures) {
@@ -58,11 +77,16 @@ static void print_traffic(const struct figures *figures) {
     for (int tier = TIER_COUNT - 1; tier >= 0; tier--) {
         const struct traffic *evictions = &tally->evictions[tier];
 
-        printf("  evictions, %-9s %" PRIu64 ", %.3f MiB\n", tier_name((enum tier)tier),
-               evictions->count, (double)evictions->bytes / MIB);
+        printf("  evictions, %-9s %" PRIu64 ", %.3f MiB; %" PRIu64 " of keys\n",
+               tier_name((enum tier)tier), evictions->count, (double)evictions->bytes / MIB,
+               tally->key_evictions[tier]);
     }
     printf("  plaintexts retired   %" PRIu64 ", %.3f MiB\n", tally->retired.count,
            (double)tally->retired.bytes / MIB);
+    printf("  retries              %" PRIu64 " room taken, %" PRIu64 " value gone, %" PRIu64
+           " victim in use, %" PRIu64 " waits for room, %" PRIu64 " machine short\n",
+           tally->retries.refused, tally->retries.gone, tally->retries.in_use, tally->retries.waits,
+           tally->retries.memory);
 }
 
 static void print_tiers(const struct figures *figures) {
@@ -107,6 +131,7 @@ static void print_proof(const struct figures *figures) {
 void figures_print(const struct figures *figures) {
     print_head(figures);
     print_requests(figures);
+    print_stall(figures);
     print_traffic(figures);
     print_tiers(figures);
     print_proof(figures);

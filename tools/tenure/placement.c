@@ -153,11 +153,15 @@ static tn_status ensure_at(struct placer *placer, struct item *item, enum tier t
         if (!room_is_short(status)) {
             break;
         }
-        placer->tally->retries.refused += makes_room;
-        makes_room = true; /* also after having joined a load that was refused */
-        if (status == TN_ERR_DEVICE_MEMORY && room_evict(placer, tier) != TN_OK) {
-            break; /* the ledger has room, the machine has not */
+        if (status == TN_ERR_DEVICE_MEMORY) { /* the ledger has room, the machine has not */
+            placer->tally->retries.memory++;
+            if (room_evict(placer, tier) != TN_OK) {
+                break;
+            }
+        } else {
+            placer->tally->retries.refused += makes_room;
         }
+        makes_room = true; /* also after having joined a load that was refused */
     }
     end_loading(placement, item, tier, status == TN_OK);
     return status;

@@ -89,6 +89,7 @@ tn_status room_evict(struct placer *placer, enum tier tier) {
             return status;
         }
         if (evictions->count > before) {
+            placer->tally->key_evictions[tier] += victim->kind == KIND_KEY;
             return TN_OK;
         }
         placer->tally->retries.in_use += status == TN_ERR_IN_USE; /* else it was gone */
@@ -124,6 +125,7 @@ bool attempt_again(struct placer *placer, struct attempt *attempt, enum tier tie
     if (!room_is_short(*status)) {
         return false;
     }
+    placer->tally->retries.memory += *status == TN_ERR_DEVICE_MEMORY;
     evicted = room_evict(placer, tier);
     if (evicted == TN_OK) {
         return true;

@@ -37,6 +37,7 @@ void tally_add(struct tally *sum, const struct tally *part) {
     for (int tier = 0; tier < TIER_COUNT; tier++) {
         sum->drop_ns[tier] += part->drop_ns[tier];
         add_traffic(&sum->evictions[tier], &part->evictions[tier]);
+        sum->key_evictions[tier] += part->key_evictions[tier];
     }
     for (int path = 0; path < PATH_COUNT; path++) {
         add_traffic(&sum->paths[path], &part->paths[path]);
@@ -49,6 +50,7 @@ void tally_add(struct tally *sum, const struct tally *part) {
     sum->retries.gone += part->retries.gone;
     sum->retries.in_use += part->retries.in_use;
     sum->retries.waits += part->retries.waits;
+    sum->retries.memory += part->retries.memory;
     sum->verified += part->verified;
     sum->corruptions += part->corruptions;
 }

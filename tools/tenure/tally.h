@@ -28,12 +28,13 @@ struct traffic {
     uint64_t count, bytes;
 };
 
-/* What workers do again because of each other. */
+/* What workers do again, most of it because of each other. */
 struct retries {
     uint64_t refused; /* ensures that were refused after room had been made: someone else took it */
     uint64_t gone;    /* values that another worker dropped between ensure and borrowing */
     uint64_t in_use;  /* victims that turned out to be in use */
     uint64_t waits;   /* times when nothing could go until another worker let something go */
+    uint64_t memory;  /* refusals of the machine where the budget had room */
 };
 
 struct tally {
@@ -46,6 +47,7 @@ struct tally {
     uint64_t drop_ns[TIER_COUNT]; /* in drops: of evictions (mostly part of the stall), retired */
     struct traffic paths[PATH_COUNT];
     struct traffic evictions[TIER_COUNT]; /* made to get room */
+    uint64_t key_evictions[TIER_COUNT];   /* those of keys */
     struct traffic retired;               /* plaintexts dropped after their last reader */
     uint64_t hits, misses;                /* of keys and plaintexts on the device */
     uint64_t joined;                      /* ensures that another worker's load made no-ops */

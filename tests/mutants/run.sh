@@ -1,0 +1,162 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Mutants: each patch beside this file breaks one rule of the protocol. They are applied one at a
+# time to a copy of the tree, which is built and tested; a mutant that no test notices has survived.
+#
+#   tests/mutants/run.sh [OPTION...] [MUTANT...]     all mutants, or the named ones
+#
+#   -a         all tests, and the names of those that notice; default: the tests that the patch
+#              names in its line `Caught-by:`
+#   -t REGEX   the tests that match (of CTest)
+#   -n SEEDS   run the torture tests that often, with the seeds 1, 2, ...; how many noticed
+#   -s WHAT    TN_SANITIZE of the build: `thread` or `address+undefined`
+#   -d FOLDER  where to build; kept afterwards (default: a temporary folder)
+#   -j JOBS    compile and test jobs (default: all processors)
+#
+# TN_TORTURE_SECONDS (default 10) is the longest that a torture test may look for a fault. Exit
+# status 1: a mutant survived, did not apply, or did not build.
+set -eu
+unset CDPATH
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+jobs=$(nproc 2>/dev/null || echo 2)
+all=0
+regex=
+seeds=0
+sanitize=
+folder=
+
+usage() {
+    sed -n '3,18s/^# \{0,1\}//p' "$0" >&2
+    exit 2
+}
+
+while getopts at:n:s:d:j: option; do
+    case $option in
+    a) all=1 ;;
+    t) regex=$OPTARG ;;
+    n) seeds=$OPTARG ;;
+    s) sanitize=$OPTARG ;;
+    d) folder=$OPTARG ;;
+    j) jobs=$OPTARG ;;
+    *) usage ;;
+    esac
+done
+shift $((OPTIND - 1))
+if [ $# -eq 0 ]; then
+    for patch in "$here"/*.patch; do
+        set -- "$@" "$(basename "$patch" .patch)"
+    done
+fi
+
+if [ -z "$folder" ]; then
+    folder=$(mktemp -d)
+    trap 'rm -rf "$folder"' EXIT
+    trap 'exit 130' INT TERM
+fi
+mkdir -p "$folder/tree" "$folder/build"
+tree=$folder/tree
+build=$folder/build
+export TN_TORTURE_SECONDS="${TN_TORTURE_SECONDS:-10}"
+
+copy_tree() {
+    if git -C "$root" rev-parse --is-inside-work-tree >/dev/null 2>&1; then
+        (cd "$root" && git ls-files -co --exclude-standard | while read -r file; do
+            [ ! -f "$file" ] || echo "$file"
+        done | tar -cf - -T -) | tar -xf - -C "$tree"
+    else
+        cp -R "$root"/. "$tree"
+    fi
+}
+
+configure() {
+    cmake -S "$tree" -B "$build" -G "Unix Makefiles" -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+        -DTN_CHECKS=ON -DTN_BUILD_TESTS=ON -DTN_BUILD_TOOL=OFF "-DTN_SANITIZE=$sanitize" \
+        >"$folder/configure.log" 2>&1
+}
+
+# names PATCH: the tests to run, as a regular expression.
+names() {
+    if [ -n "$regex" ]; then
+        echo "$regex"
+    elif [ $all = 1 ]; then
+        echo '^(unit|spec|property|fault|torture)\.'
+    else
+        sed -n '/^Caught-by:/{s/^Caught-by: *//;s/[ ,][ ,]*/|/g;s/\./\\./g;s/.*/^(&)$/p;q;}' "$1"
+    fi
+}
+
+# Programs of the tests that match: unit.lease is built as unit_lease.
+programs() {
+    ctest --test-dir "$build" -N -R "$1" |
+        sed -n 's/^ *Test *#[0-9]*: \([a-z]*\)\.\([A-Za-z0-9_]*\).*/\1_\2/p'
+}
+
+# How many of the seeds 1..N make one of the torture programs fail.
+with_seeds() {
+    noticed=0
+    seed=1
+    while [ $seed -le "$seeds" ]; do
+        for program in $(programs "$1" | grep '^torture_'); do
+            if ! TN_SEED=$seed timeout 300 "$build/tests/$program" >"$folder/run.log" 2>&1; then
+                noticed=$((noticed + 1))
+                break
+            fi
+        done
+        seed=$((seed + 1))
+    done
+    echo "$noticed of $seeds seeds"
+}
+
+# try MUTANT: a line of what became of it.
+try() {
+    patch=$here/$1.patch
+    [ -f "$patch" ] || usage
+    tests=$(names "$patch")
+    targets=$(programs "$tests")
+    if [ -z "$targets" ]; then
+        echo "no test matches $tests"
+        return 1
+    fi
+    # shellcheck disable=SC2086 # a list
+    if ! cmake --build "$build" --parallel "$jobs" --target $targets >"$folder/build.log" 2>&1; then
+        echo "DOES NOT BUILD ($folder/build.log)"
+        return 1
+    fi
+    began=$(date +%s)
+    if [ "$seeds" -gt 0 ]; then
+        result=$(with_seeds "$tests")
+        echo "$result, $(($(date +%s) - began)) s"
+        case $result in
+        0\ *) return 1 ;;
+        esac
+        return 0
+    fi
+    if ctest --test-dir "$build" -R "$tests" -j "$jobs" --timeout 300 >"$folder/ctest.log" 2>&1; then
+        echo "SURVIVED $(programs "$tests" | tr '\n' ' ')"
+        return 1
+    fi
+    echo "caught by $(sed -n 's/^\t *[0-9]* - \([a-z]*\.[A-Za-z0-9_]*\) (.*/\1/p' "$folder/ctest.log" |
+        tr '\n' ' ')in $(($(date +%s) - began)) s"
+}
+
+copy_tree
+configure || {
+    cat "$folder/configure.log"
+    exit 1
+}
+bad=0
+for mutant in "$@"; do
+    if ! patch -d "$tree" -p1 -F3 -s <"$here/$mutant.patch" >"$folder/patch.log" 2>&1; then
+        printf '%-24s DOES NOT APPLY\n' "$mutant"
+        bad=1
+        copy_tree
+        continue
+    fi
+    rc=0
+    line=$(try "$mutant") || rc=$?
+    printf '%-24s %s\n' "$mutant" "$line"
+    [ $rc = 0 ] || bad=1
+    patch -d "$tree" -p1 -F3 -s -R <"$here/$mutant.patch"
+done
+exit $bad
