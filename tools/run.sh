@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The main job: serve a recorded OpenFHE bootstrap with a device budget smaller than its keys.
+# The main job: 4 workers serve 40 requests of a recorded OpenFHE bootstrap to 2 tenants, with a
+# device budget smaller than one tenant's keys, so that keys are evicted all the time.
 # Installs what is missing, builds the program once, runs it. Arguments go to `tenure serve`.
 #   TN_BUILD_DIR   where to build (default: build/run)
 #   TN_JOBS        compile jobs (default: all processors)
@@ -29,5 +30,8 @@ if [ ! -f "$build/Makefile" ]; then
 fi
 quietly cmake --build "$build" --target tenure_tool --parallel "$jobs"
 
+# The device holds 75 % of one tenant's keys and, for each worker, the ciphertexts and workspace of
+# a request and two keys: 200.8 MiB. Pinned memory holds 75 % of both tenants' keys.
 exec "$build/bin/tenure" serve "$root/tools/workloads/openfhe-boot-n65536-44.jsonl" \
-    --scale 1/64 --workers 1 "$@"
+    --scale 1/64 --tenants 2 --workers 4 --stagger 700ms --requests 40 \
+    --device-budget 75% --pinned-budget 75% --link 25GBps --latency 10us "$@"

@@ -162,8 +162,8 @@ TN_NODISCARD TN_API tn_status tn_lease_release(const tn_lease *lease, uint32_t f
 TN_NODISCARD TN_API tn_status tn_manager_hold(tn_manager *m, const tn_handle *handles, size_t count,
                                               tn_location at, tn_hold *out);
 
-/** End a hold; see tn_lease_release(). TN_OK; TN_ERR_KIND; TN_ERR_REENTRANCY. Threads: any.
- * Blocks: never. Source: M153. */
+/** End a hold; see tn_lease_release(). TN_OK; TN_ERR_KIND; TN_ERR_REENTRANCY; TN_ERR_HOST_MEMORY
+ * (a thread's first call). Threads: any. Blocks: never. Source: M153. */
 TN_NODISCARD TN_API tn_status tn_hold_release(const tn_hold *hold);
 
 /** As tn_lease_handles(). Threads: any. Blocks: never. Source: M151. */
@@ -194,8 +194,8 @@ TN_API bool tn_hold_active(const tn_hold *hold);
 TN_NODISCARD TN_API tn_status tn_manager_reserve(tn_manager *m, tn_location at, uint64_t bytes,
                                                  const char *label, tn_reservation *out);
 
-/** End a reservation; see tn_lease_release(). TN_OK; TN_ERR_KIND; TN_ERR_REENTRANCY. Threads:
- * any. Blocks: never. Source: M159. */
+/** End a reservation; see tn_lease_release(). TN_OK; TN_ERR_KIND; TN_ERR_REENTRANCY;
+ * TN_ERR_HOST_MEMORY (a thread's first call). Threads: any. Blocks: never. Source: M159. */
 TN_NODISCARD TN_API tn_status tn_reservation_release(const tn_reservation *reservation);
 
 /** As tn_lease_active(). Threads: any. Blocks: never. */

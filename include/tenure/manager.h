@@ -141,7 +141,8 @@ enum tn_close_flags {
  * @param flags         enum tn_close_flags.
  * @return TN_OK, also if it is closed already; TN_ERR_KIND; TN_ERR_VALUE unknown flag;
  *         TN_ERR_IN_USE with four counts, the manager stays open (M237); TN_ERR_DRIVER an event
- *         or device could not be waited for, the manager stays open (M238).
+ *         or device could not be waited for, the manager stays open (M238). TN_ERR_SYSTEM and
+ *         TN_ERR_HOST_MEMORY: it stays open.
  *
  * Threads:  any.
  * Blocks:   for transitions in flight and, unless TN_CLOSE_NO_WAIT, for pending leases; never for
@@ -157,7 +158,8 @@ TN_NODISCARD TN_API tn_status tn_manager_close(tn_manager *m, uint32_t flags);
  *
  * @param m             consumed on TN_OK; NULL is ignored.
  * @return TN_OK; TN_ERR_REENTRANCY inside one of its callbacks, or inside an RCU read section of
- *         the host program.
+ *         the host program. TN_ERR_HOST_MEMORY and TN_ERR_SYSTEM: nothing was freed, call it
+ *         again (open lifetimes are told again).
  *
  * Threads:  one at a time, no other call on `m` in progress; releases of lifetimes that are still
  *           open may follow later.
@@ -176,6 +178,7 @@ TN_API uint64_t tn_manager_id(const tn_manager *m);
  * @param m             borrowed.
  * @param[out] out      counts changes of ownership, placement, tracking and lifetime state (M118).
  * @return TN_OK; TN_ERR_KIND; TN_ERR_CLOSED; TN_ERR_DRIVER from the reap (M165).
+ *         TN_ERR_HOST_MEMORY: a thread's first call.
  *
  * Threads:  any.
  * Blocks:   never.
@@ -299,6 +302,7 @@ TN_NODISCARD TN_API tn_status tn_manager_copy(tn_manager *m, tn_handle handle, t
  *                      CUDA by index; M23).
  * @return as tn_manager_ensure(); TN_ERR_UNAVAILABLE `from` is not resident; TN_ERR_IN_USE it is
  *         protected (three counts). If the move fails, the source replica is untouched (M106).
+ *         TN_ERR_SYSTEM: no fence could be had, nothing was removed.
  *
  * Threads:  any.
  * Blocks:   as tn_manager_ensure(), and for acquires in progress; never for protections.
@@ -312,6 +316,7 @@ TN_NODISCARD TN_API tn_status tn_manager_move(tn_manager *m, tn_handle handle, t
  *
  * @return TN_OK, also if it is absent already (a no-op); TN_ERR_HANDLE; TN_ERR_VALUE;
  *         TN_ERR_IN_USE protected; TN_ERR_OWNERSHIP the only one of a value without source.
+ *         TN_ERR_SYSTEM: as for a move. TN_ERR_HOST_MEMORY.
  *
  * Threads:  any.
  * Blocks:   for other transitions of the same value, and for acquires in progress; never for
@@ -325,7 +330,7 @@ TN_NODISCARD TN_API tn_status tn_manager_drop(tn_manager *m, tn_handle handle, t
  * End a value: remove all its replicas, forget its source.
  *
  * @return TN_OK; TN_ERR_HANDLE, also for a second discard; TN_ERR_IN_USE a replica is protected,
- *         nothing is removed.
+ *         nothing is removed. TN_ERR_SYSTEM: as for a move. TN_ERR_HOST_MEMORY.
  *
  * Threads:  any.
  * Blocks:   as tn_manager_drop().
@@ -341,7 +346,7 @@ TN_NODISCARD TN_API tn_status tn_manager_discard(tn_manager *m, tn_handle handle
  * @param[out] out      NULL, or how many leases were completed and objects freed.
  * @return TN_OK; TN_ERR_KIND; TN_ERR_DRIVER an event could not be queried (the rest was done);
  *         TN_ERR_REENTRANCY while a callback guard is up, or inside an RCU read section of the
- *         host program. Works on a closed manager.
+ *         host program. Works on a closed manager. TN_ERR_HOST_MEMORY: a thread's first call.
  *
  * Threads:  any.
  * Blocks:   for a grace period.

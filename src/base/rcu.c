@@ -40,12 +40,10 @@ static char grace_edge;
 #define EDGE_ACQUIRE() ((void)0)
 #endif
 
-#if !TN__TSAN
 /* A bit-field has no address: it follows the thread's id in liburcu's struct. */
 static const unsigned int *registered_flag(void) {
     return (const unsigned int *)((const char *)&URCU_TLS(rcu_reader).tid + sizeof(pthread_t));
 }
-#endif
 
 static const unsigned int never;
 
@@ -56,12 +54,10 @@ TN__COLD static void make_ready(tn__thread *thread) {
         rcu_register_thread();
         thread->rcu_registered = true;
     }
-#if !TN__TSAN
     /* The inlined read side needs liburcu's membarrier mode, and the struct that we know. */
     if (urcu_memb_has_sys_membarrier && (*registered_flag() & 1) &&
         tn__load_rlx(&tn__fence_asymmetric))
         thread->rcu_flag = registered_flag();
-#endif
     thread->rcu_phase = &rcu_gp.ctr;
     thread->rcu_futex = &rcu_gp.futex;
     thread->rcu_word = &URCU_TLS(rcu_reader).ctr;

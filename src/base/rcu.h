@@ -36,6 +36,21 @@ void tn__rcu_unlock(void);
  * section. False: not ready, or one of the two membarriers (liburcu's, ours) cannot be had; use the
  * slow way. So a section entered here needs no more than a compiler fence for a light fence.
  */
+#if TN__TSAN
+/* TSan must see liburcu's calls; what is inside the section stays the same. */
+static inline bool tn__rcu_enter(tn__thread *thread, unsigned long *out_entered) {
+    *out_entered = 0;
+    if (!(*thread->rcu_flag & 1))
+        return false;
+    tn__rcu_lock();
+    return true;
+}
+static inline void tn__rcu_leave(tn__thread *thread, unsigned long entered) {
+    (void)thread;
+    (void)entered;
+    tn__rcu_unlock();
+}
+#else
 #define TN__RCU_NEST_MASK ((1ul << (sizeof(long) * 4)) - 1)
 static inline bool tn__rcu_enter(tn__thread *thread, unsigned long *out_entered) {
     unsigned long *word = thread->rcu_word;
@@ -65,6 +80,7 @@ static inline void tn__rcu_leave(tn__thread *thread, unsigned long entered) {
     if (tn__unlikely(tn__foreign_load_rlx(thread->rcu_futex) == -1))
         tn__rcu_wake();
 }
+#endif
 
 /* Whether this thread is in a section (ours or the host's). */
 bool tn__rcu_in_section(void);
@@ -76,9 +92,10 @@ TN_NODISCARD tn_status tn__rcu_synchronize(void);
 extern _Atomic int tn__fence_asymmetric;
 void tn__fence_ready(void);
 
-/* [fence] light. Pairs: tn__heavy_fence(). Orders: a reader's stores before it -> its loads after it.
- * Without: a reader's pin is still in its store buffer when a removal scans, and the reader loads the
- * state word from before it: use after free. Acquire/release cannot order a store before a load. */
+/* [fence] light. Pairs: tn__heavy_fence(). Orders: a reader's stores before it -> its loads after
+ * it. Without: a reader's pin is still in its store buffer when a removal scans, and the reader
+ * loads the state word from before it: use after free. Acquire/release cannot order a store
+ * before a load. */
 static inline void tn__light_fence(void) {
     if (tn__likely(tn__load_rlx(&tn__fence_asymmetric)))
         tn__fence_compiler(); /* [fence] the writer's membarrier makes it a full one */

@@ -7,7 +7,8 @@
 #include "base/rcu.h"
 #include "base/thread.h"
 
-__thread tn__thread *tn__thread_own;
+tn__thread tn__thread_nobody;
+__thread tn__thread *tn__thread_own = &tn__thread_nobody;
 static pthread_key_t key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool key_ready;
@@ -23,7 +24,7 @@ static void thread_exit(void *block) {
     if (exit_slots && thread->slots)
         exit_slots(thread);
     tn__rcu_thread_exit(thread);
-    tn__thread_own = NULL;
+    tn__thread_own = &tn__thread_nobody;
     free(thread);
 }
 

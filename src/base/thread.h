@@ -41,15 +41,17 @@ typedef struct tn__thread {
     uint64_t locks; /* tn__lock() calls (TN_CHECKS) */
 } tn__thread;
 
-/* The library's whole thread-local storage: one pointer (loadable by dlopen at any time). NULL
- * before the thread's first call. */
+/* The library's whole thread-local storage: one pointer (loadable by dlopen at any time). Before
+ * the thread's first call it points to a block that is nobody's: all zero, so that no hot path is
+ * taken. */
 extern __thread tn__thread *tn__thread_own __attribute__((visibility("hidden")));
+extern tn__thread tn__thread_nobody __attribute__((visibility("hidden")));
 
 /* This thread's block; NULL only if it cannot be allocated. */
 TN__COLD tn__thread *tn__thread_make(void);
 static inline tn__thread *tn__thread_self(void) {
     tn__thread *thread = tn__thread_own;
-    return tn__likely(thread != NULL) ? thread : tn__thread_make();
+    return tn__likely(thread != &tn__thread_nobody) ? thread : tn__thread_make();
 }
 
 /* What lifetime does when a thread exits; set once, before the first slot is made. */

@@ -7,16 +7,17 @@
  * which makes all checks anew, in their order, and reports.
  *
  * No section in the release: the record is ACTIVE, so its manager cannot be destroyed meanwhile
- * (a destroy is not concurrent with calls, and detaches first); and what a release does that was
- * past the check when a guard went up is not seen by anybody before the guard is down.
+ * before the counter is even again (a destroy waits for that). A release that was past the check
+ * when a guard went up takes effect during the callback; only tn_lease_active() could tell
+ * (M190), and it is ordered before the callback as well as after.
  */
 #ifndef TENURE_LIFETIME_FAST_H
 #define TENURE_LIFETIME_FAST_H
 
 #include "lifetime/lifetime_priv.h"
 
-/* In a section: the replica at a host location, if the handle is a live value's (so that its type is
- * a valid one). An index that was issued is not deeper than the tree. */
+/* In a section: the replica at a host location, if the handle is a live value's (so that its type
+ * is a valid one). An index that was issued is not deeper than the tree. */
 static inline tn__mat *tn__fast_find(tn__store *store, const tn_handle *handle, uint32_t kind) {
     const tn_version *version = tn__store_current(store);
     if (tn__unlikely(handle->index > version->issued))
@@ -59,7 +60,7 @@ static inline bool tn__fast_pin(const tn__gate *gate, tn__slot *slot, tn__record
 static inline bool tn__fast_acquire(uint64_t manager, const tn__gate *gate, tn__store *store,
                                     const tn_handle *handle, uint32_t kind, tn_lease *out) {
     tn__thread *thread = tn__thread_own;
-    if (tn__unlikely(!thread || thread->cached_id != manager || handle->manager != manager))
+    if (tn__unlikely(thread->cached_id != manager || handle->manager != manager))
         return false;
     tn__slot *slot = thread->cached_slot;
     tn__record *record = slot->free_local;
@@ -100,25 +101,27 @@ static inline bool tn__fast_host_lease(uint64_t what) {
 static inline bool tn__fast_release(const tn_lease *lease) {
     tn__thread *thread = tn__thread_own;
     tn__record *record = lease->record;
-    if (tn__unlikely(!thread || !record))
+    if (tn__unlikely(!record))
         return false;
     uint64_t active = tn__word(lease->generation, TN__ACTIVE);
     if (tn__unlikely(tn__record_word(record) != active ||
                      !tn__fast_host_lease(tn__load_rlx(&record->what))))
         return false;
     tn__slot *slot = record->slot;
-    /* The slot of this thread, and so of the manager that it used last, outside any frame. */
-    if (tn__unlikely(slot != thread->cached_slot ||
+    /* This thread's slot in the manager that it used last, outside any frame. The id tells it
+     * from a slot at the same address that belongs to another thread of a later manager. */
+    if (tn__unlikely(slot != thread->cached_slot || slot->manager != thread->cached_id ||
                      tn__load_acq(&slot->gate->word) != TN__MANAGER_OPEN)) /* [manager-word] */
         return false;
     uint64_t count = tn__count_begin(slot);
     /* [word] release, as in end_host(). */
     bool won = tn__cas_rel(&record->pair.low, &active, tn__word(lease->generation, TN__FREE));
-    tn__count_end(slot, count, won);
     if (tn__likely(won)) {
         record->next = slot->free_local;
         slot->free_local = record;
     }
+    /* Last: a destroy waits for an even counter, and then frees the slot. */
+    tn__count_end(slot, count, won);
     return true;
 }
 

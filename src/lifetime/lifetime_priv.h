@@ -150,6 +150,7 @@ struct tn__slot {
     char pad[TN__CACHE_LINE - sizeof(uint64_t)];
     tn__life *life;
     tn__gate *gate;         /* the life's */
+    uint64_t manager;       /* its id */
     tn__slot *next;         /* life's list; const after it is pushed */
     _Atomic uint32_t taken; /* 1: a thread owns it (see [slot-take]) */
     /* newest first; written by the owner (release), read by scans (acquire) */
@@ -226,8 +227,8 @@ tn__slot *tn__life_own_slot(tn__life *life, tn__thread *thread); /* NULL: no mem
 tn__slot *tn__life_known_slot(tn__life *life, tn__thread *thread);
 /* Make one, if the manager still exists. False: no memory. */
 TN_NODISCARD bool tn__slot_make(uint64_t manager, tn__thread *thread);
-/* Wait until no call of another thread is inside: sections, releases between their sections, waiting
- * releases, hot-path releases (whose counter is odd). For a destroy. */
+/* Wait until no call of another thread is inside: sections, releases between their sections,
+ * waiting releases, hot-path releases (whose counter is odd). For a destroy. */
 void tn__life_wait_idle(tn__life *life);
 void tn__life_registry_add(tn__life *life);
 void tn__life_registry_remove(tn__life *life);

@@ -114,7 +114,8 @@ static tn_status pass(tn__life *life, tn__slot *own, bool stop_at_error, uint64_
 
 static tn_status consume(tn__life *life, tn__slot *own, bool stop_at_error, uint64_t *completed) {
     /* [pending] acquire. Pairs: release in enqueue(). Orders: a push -> the mark -> our look at the
-     * queue. Without: a mark is taken away whose lease we do not find; it waits for the next one. */
+     * queue. Without: a mark is taken away whose lease we do not find; it waits for the next one.
+     * */
     (void)tn__swap_acq(&life->gate->reap, 0);
     take_queued(life);
     tn_status status = pass(life, own, stop_at_error, completed);

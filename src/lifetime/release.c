@@ -206,8 +206,8 @@ static tn_status wait_and_complete(ending *e) {
         (void)tn__pending_complete(e->own, e->record, tn__word(e->generation, TN__PENDING));
         tn__pending_consume(e->record, e->own);
     }
-    /* [waiters] release. Pairs: acquire in tn__life_wait_idle(). Orders: our last use of the manager
-     * -> its destruction. Without: we touch freed slots. */
+    /* [waiters] release. Pairs: acquire in tn__life_wait_idle(). Orders: our last use of the
+     * manager -> its destruction. Without: we touch freed slots. */
     tn__sub_acq_rel(&e->life->waiters, 1);
     return status;
 }

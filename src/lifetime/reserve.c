@@ -159,18 +159,41 @@ static tn_status too_small(const tn__life *life, tn_location at, uint64_t left, 
     return TN_ERR_BUDGET;
 }
 
+/* What a reservation is, read as word, fields, word, in a section (its manager may be another). */
+typedef struct taken_view {
+    bool active, ours;
+    tn_location at;
+    uint64_t left;
+} taken_view;
+
+static taken_view view_of(tn__life *life, const tn_reservation *reservation) {
+    taken_view v = {.active = false};
+    tn__record *record = reservation->record;
+    uint64_t active = tn__word(reservation->generation, TN__ACTIVE);
+    tn__rcu_lock();
+    if (record && tn__record_word(record) == active) {
+        uint64_t what = tn__load_rlx(&record->what);
+        v.ours = tn__what_kind(what) == TN__KIND_RESERVATION && record->slot->life == life;
+        v.at = tn__what_location(what);
+        v.left = tn__load_rlx(&record->pair.high);
+        /* [word] the fields read -> the word's second reading; a load alone cannot order them */
+        tn__fence_acq();
+        v.active = tn__load_rlx(&record->pair.low) == active;
+    }
+    tn__rcu_unlock();
+    return v;
+}
+
 tn_status tn__life_take_check(tn__life *life, const tn_reservation *reservation, tn_location at,
                               uint64_t bytes) {
-    tn__record *record = reservation->record;
-    if (!record || tn__record_word(record) != tn__word(reservation->generation, TN__ACTIVE))
+    taken_view v = view_of(life, reservation);
+    if (!v.active)
         return tn__fail(TN_ERR_LIFETIME_CLOSED, "the reservation has ended");
-    uint64_t what = tn__load_rlx(&record->what);
-    if (tn__what_kind(what) != TN__KIND_RESERVATION || record->slot->life != life)
+    if (!v.ours)
         return tn__fail(TN_ERR_VALUE, "the reservation is another manager's");
-    if (!tn__location_same(tn__what_location(what), at))
+    if (!tn__location_same(v.at, at))
         return tn__fail(TN_ERR_VALUE, "the reservation is at another location");
-    uint64_t left = tn__load_rlx(&record->pair.high);
-    return left < bytes ? too_small(life, at, left, bytes) : TN_OK;
+    return v.left < bytes ? too_small(life, at, v.left, bytes) : TN_OK;
 }
 
 tn_status tn__life_take_begin(tn__life *life, const tn_reservation *reservation, tn_location at,

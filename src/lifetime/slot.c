@@ -96,6 +96,7 @@ static tn__slot *slot_push(tn__life *life) {
         return NULL;
     slot->life = life;
     slot->gate = life->gate;
+    slot->manager = life->manager;
     tn__store_rlx(&slot->taken, 1);
     slot->next = tn__load_rlx(&life->slots);
     tn__store_rel(&life->slots, slot); /* [slots] */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Commit: under the short writer lock, everything that can fail first, then what cannot: settle,
- * GONE, publish, trace. Storage is freed after unlocking, and only then its bytes are given back: until
- * then they are claimed, so that real memory never exceeds the budget either.
+ * GONE, publish, trace. Storage is freed after unlocking, and only then its bytes are given back:
+ * until then they are claimed, so that real memory never exceeds the budget either.
  */
 #include "transition/transition_priv.h"
 
@@ -75,6 +75,8 @@ static void lower(tn__run *run, tn__mat *const *mats, size_t count, removed *out
         out->one[i].bytes = mats[i]->charged_bytes;
         tn__owners_release(store, mats[i]->storages, mats[i]->storage_count);
         tn__ledger_reclaim(ledger, mats[i]->charged_bytes);
+        size_t position = (size_t)(ledger - store->ledgers);
+        run->ticket.freeing[position / 8] |= (uint8_t)(1u << position % 8);
     }
     out->count = count;
     if (run->temporary && !tn__in_place(run)) {

@@ -65,15 +65,20 @@ static void unclaim_all(tn__ticket *ticket) {
 /* Whether a plan in flight holds bytes there that it may give back: a claim, or the temporary
  * charge of a load (a transient claim of an operation that then fails is no reason for a refusal,
  * M258). */
-static bool others_hold(const tn__flow *flow, const tn__need *need) {
-    uint64_t total, claimed;
-    tn__ledger_read(need->ledger, &total, &claimed);
-    if (claimed > 0)
+static bool holds(const tn__store *store, const tn__ticket *f, const tn__need *need) {
+    size_t position = (size_t)(need->ledger - store->ledgers);
+    if (f->freeing[position / 8] >> position % 8 & 1)
         return true;
-    for (const tn__ticket *f = flow->in_flight; f; f = f->next)
-        for (int i = 0; i < 2; i++)
-            if (f->needs[i].held && f->needs[i].ledger == need->ledger && f->needs[i].bytes)
-                return true;
+    for (int i = 0; i < 2; i++)
+        if (f->needs[i].held && f->needs[i].ledger == need->ledger && f->needs[i].bytes)
+            return true;
+    return false;
+}
+
+static bool others_hold(const tn__trans *t, const tn__need *need) {
+    for (const tn__ticket *f = t->flow.in_flight; f; f = f->next)
+        if (holds(t->store, f, need))
+            return true;
     return false;
 }
 
@@ -87,17 +92,17 @@ static bool fits(const tn__need *need) {
 }
 
 /* A plan that will wait claims nothing, not even for a moment: a reserve could be refused by it. */
-static bool must_wait(const tn__flow *flow, const tn__ticket *ticket) {
+static bool must_wait(const tn__trans *t, const tn__ticket *ticket) {
     for (int i = 0; i < 2; i++)
         if (ticket->needs[i].ledger && !fits(&ticket->needs[i]) &&
-            others_hold(flow, &ticket->needs[i]))
+            others_hold(t, &ticket->needs[i]))
             return true;
     return false;
 }
 
 /* All claims or none. The source location is judged first (M73). */
 static enum examined claim_all(tn__trans *t, tn__ticket *ticket, tn_status *status) {
-    if (must_wait(&t->flow, ticket))
+    if (must_wait(t, ticket))
         return WAIT;
     for (int i = 1; i >= 0; i--) {
         tn__need *need = &ticket->needs[i];

@@ -38,6 +38,8 @@ typedef struct tn__ticket {
     bool loading;       /* in flight, calling a source that others may join */
     tn__flight *flight; /* in flight: made by the first who joined; waiting: the one joined */
     tn__need needs[2];  /* 0: destination; 1: source location */
+    /* locations where storage that was removed is being freed, by ledger position */
+    uint8_t freeing[(TN__LEDGER_COUNT + 7) / 8];
 } tn__ticket;
 
 /* What judging a plan says; the detail is set for TN__JUDGE_FAIL. */

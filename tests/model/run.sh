@@ -86,20 +86,23 @@ check() {
     else
         build="$build -DSAFETY"
     fi
+    [ "$how" = fails ] && build=$(echo "$build" | sed 's/-O1/-O0/')
     [ "$how" = deep ] && build="$build -O2" && search="-m1000000 -w26"
-    rm -f ./*.trail pan ./pan.*
+    rm -f ./*.trail ./*out pan ./pan.*
     # shellcheck disable=SC2086 # lists of options
     spin "$@" -a "$file" >spin.out 2>&1 && "${CC:-cc}" $build -o pan pan.c >cc.out 2>&1 &&
         ./pan $search >out 2>&1 && return 0
-    cat spin.out cc.out out 2>/dev/null
-    return 1
+    [ -f out ] && [ -s out ] || cat spin.out cc.out 2>/dev/null
+    [ -f out ]
 }
 
-states() { sed -n 's/^ *\([0-9.e+]*\) states, stored.*/\1/p' out | head -n 1; }
+states() { sed -n 's/^ *\([0-9.e+]*\) states, stored.*/\1/p' out 2>/dev/null | head -n 1; }
 
 # What the checker found: holds, assertion, stuck, cycle, or why there is no answer.
 verdict() {
-    if grep -q '^pan:[0-9]*: assertion violated' out; then
+    if grep -q 'invalid array index' out; then
+        echo "broken model"
+    elif grep -q '^pan:[0-9]*: assertion violated' out; then
         echo assertion
     elif grep -q '^pan:[0-9]*: invalid end state' out; then
         echo stuck

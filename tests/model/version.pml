@@ -7,11 +7,11 @@
  * first_reserve(), tn__life_take_begin(), tn__life_take_end() (reserve.c); try() and
  * tn__state_version() (snapshot/take.c); tn__store_publish() (placement/store.c).
  *
- * Each thread has a slot. T0 acquires in record 0. T1 ends that lease, which is not its own, and
- * then makes an acquire that fails. T2 makes the first reserve at a location, which publishes the
- * tracking and shows the reservation under one odd counter, and then adopts from the reservation, which
- * moves bytes from it to the version it publishes and counts nothing by itself. T3 publishes a
- * version. An observer tries a snapshot and then reads the state version. `truth` keeps, for each
+ * Each thread has a slot. LEASES: T0 acquires in record 0; T1 ends that lease, which is not its own,
+ * and then makes an acquire that fails; T3 publishes a version. RESERVE: T2 makes the first reserve at a location, which publishes the
+ * tracking and shows the reservation under one odd counter, and then adopts from the
+ * reservation, which moves bytes from it to the version it publishes and counts nothing by itself; T0 and T3
+ * as before. An observer tries a snapshot and then reads the state version. `truth` keeps, for each
  * number of effects, the state that they made.
  *
  * Holds
@@ -22,14 +22,16 @@
  *     than an earlier one.
  *
  * Runs (read by run.sh)
- *   holds  snapshots
- *   fails  pointer_not_again    assertion  -DPOINTER_NOT_AGAIN
- *   fails  counters_not_again   assertion  -DCOUNTERS_NOT_AGAIN
- *   fails  acquiring_counted    assertion  -DACQUIRING_COUNTED
- *   fails  owners_slot          assertion  -DOWNERS_SLOT
- *   fails  even_before_effect   assertion  -DEVEN_BEFORE_EFFECT
- *   fails  publish_apart        assertion  -DPUBLISH_APART
- *   fails  adopt_uncovered      assertion  -DADOPT_UNCOVERED
+ *   holds  leases                          -DLEASES
+ *   holds  reserve                         -DRESERVE
+ *   deep   all                             -DLEASES -DRESERVE
+ *   fails  pointer_not_again    assertion  -DLEASES -DPOINTER_NOT_AGAIN
+ *   fails  counters_not_again   assertion  -DLEASES -DCOUNTERS_NOT_AGAIN
+ *   fails  acquiring_counted    assertion  -DLEASES -DACQUIRING_COUNTED
+ *   fails  owners_slot          assertion  -DLEASES -DOWNERS_SLOT
+ *   fails  even_before_effect   assertion  -DLEASES -DEVEN_BEFORE_EFFECT
+ *   fails  publish_apart        assertion  -DRESERVE -DPUBLISH_APART
+ *   fails  adopt_uncovered      assertion  -DRESERVE -DADOPT_UNCOVERED
  */
 #define FREE 0
 #define ACQUIRING 1
@@ -54,10 +56,10 @@ bit over[4];
 #else
 #define COUNTS(w) ((w) == ACTIVE)
 #endif
-#define LEASE(k) (COUNTS(word[k]) -> 8 << (k) : 0)
-#define RESERVATION (COUNTS(word[2]) -> 32 * (1 + bytes) : 0)
+#define SEEN(k) (COUNTS(word[k]) -> (k == 2 -> 32 * (1 + bytes) : 8 << (k)) : 0)
+#define TRUE(k) (word[k] == ACTIVE -> (k == 2 -> 32 * (1 + bytes) : 8 << (k)) : 0)
 
-#define EFFECT(step) d_step { step; effects++; truth[effects] = shows + LEASE(0) + LEASE(1) + RESERVATION }
+#define EFFECT(step) d_step { step; effects++; truth[effects] = shows + TRUE(0) + TRUE(1) + TRUE(2) }
 #define PUBLISH(bits) EFFECT(number++; shows = shows | (bits))
 
 inline begin(slot) { old = counter[slot]; counter[slot] = old + 1 }
@@ -131,9 +133,14 @@ proctype T2() {
 proctype T3() { PUBLISH(OTHER) }
 
 inline counts(sum, raw, odd) {
-    c = counter[0]; d_step { sum = c / 2; raw = c; odd = c & 1 };
-    c = counter[1]; d_step { sum = sum + c / 2; raw = raw + c; odd = odd | (c & 1) };
-    c = counter[2]; d_step { sum = sum + c / 2; raw = raw + c; odd = odd | (c & 1); c = 0 }
+    d_step { c = counter[0]; sum = c / 2; raw = c; odd = c & 1; c = 0 };
+#ifdef LEASES
+    d_step { c = counter[1]; sum = sum + c / 2; raw = raw + c; odd = odd | (c & 1); c = 0 };
+#endif
+#ifdef RESERVE
+    d_step { c = counter[2]; sum = sum + c / 2; raw = raw + c; odd = odd | (c & 1); c = 0 };
+#endif
+    skip
 }
 
 proctype Observer() {
@@ -141,9 +148,9 @@ proctype Observer() {
     bit odd, odd_again, exact;
     d_step { pinned = number; seen = shows };
     counts(sum, raw, odd);
-    seen = seen + LEASE(0);
-    seen = seen + LEASE(1);
-    seen = seen + RESERVATION;
+    seen = seen + SEEN(0);
+    seen = seen + SEEN(1);
+    seen = seen + SEEN(2);
     counts(sum_again, raw_again, odd_again);
 #ifdef COUNTERS_NOT_AGAIN
     exact = !odd;
@@ -154,10 +161,10 @@ proctype Observer() {
     exact = exact && number == pinned;
 #endif
     if
-    :: exact ->
+    :: atomic { exact ->
         version = pinned + sum_again;
         assert(version <= effects && seen == truth[version]); /* V1 */
-        assert((seen & TRACKED) == (seen >= 32)) /* V2 */
+        assert((seen & TRACKED) == (seen >= 32)) } /* V2 */
     :: else
     fi;
     d_step { sum = 0; raw = 0; sum_again = 0; raw_again = 0; odd = 0; odd_again = 0; seen = 0 };
@@ -174,8 +181,12 @@ proctype Observer() {
 init {
     atomic {
         run T0();
+#ifdef LEASES
         run T1();
+#endif
+#ifdef RESERVE
         run T2();
+#endif
         run T3();
         run Observer()
     }

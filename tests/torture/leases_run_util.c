@@ -9,6 +9,8 @@
 #include <time.h>
 
 #include "base/base_internal.h"
+#include "lifetime/lifetime_internal.h"
+#include "manager/manager_internal.h"
 
 #define SECONDS 2
 
@@ -28,6 +30,8 @@ static const char *work(int index, void *arg) {
     int i = index;
     if (i-- == 0)
         return keep_time(w);
+    if (w->config.removers == 0)
+        return i == 0 ? tort_snapshots(w, index) : tort_reader(w, index);
     if (i-- == 0)
         return tort_letters(w, index);
     if (i-- == 0)
@@ -44,7 +48,7 @@ static const char *work(int index, void *arg) {
 
 void tort_run(const tort_config *config) {
     tort_world w;
-    int threads = 5 + config->removers + config->readers;
+    int threads = (config->removers ? 5 : 2) + config->removers + config->readers;
 
     tort_world_begin(&w, config, tn_test_env_u64("TN_TORTURE_SECONDS", SECONDS));
     tort_points_on(true);
@@ -74,6 +78,101 @@ void tort_concurrent(void **state) {
 void tort_concurrent_manual(void **state) {
     (void)state;
     tort_run(&(tort_config){TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 3, 2});
+}
+
+void tort_quiet(void **state) {
+    (void)state;
+    tort_run(&(tort_config){TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 1, 0});
+}
+
+/* ---- A manager with one value, in pageable memory ---- */
+
+static uint64_t end_of_test(void) {
+    return tn__mono_ns() + tn_test_env_u64("TN_TORTURE_SECONDS", SECONDS) * UINT64_C(1000000000);
+}
+
+static tn_handle begin_small(tn_manager **out) {
+    tn_config config = TN_CONFIG_INIT;
+    tn_value_spec spec = TN_VALUE_SPEC_INIT;
+    tn_source source = tort_source(0);
+    tn_handle value;
+
+    config.mode = TN_MODE_CONCURRENT;
+    config.trace_capacity = TN_TRACE_NONE;
+    assert_ok(tn_manager_create(&config, out));
+    spec.type = tort_type();
+    spec.logical_bytes = spec.storage_bytes = tort_bytes_of(0);
+    spec.replica_mode = TN_REPLICABLE;
+    spec.recoverability = TN_RECONSTRUCTIBLE;
+    assert_ok(tn_manager_register_source(*out, &spec, &source, tn_location_pageable(), &value));
+    assert_ok(tn_manager_ensure(*out, value, tn_location_pageable(), NULL, NULL));
+    return value;
+}
+
+static void end_small(tn_manager *m) {
+    uint64_t events = 0;
+
+    tort_check_slots(m, &events);
+    assert_ok(tn_manager_close(m, 0));
+    assert_ok(tn_manager_destroy(m));
+    assert_int_equal(tort_payloads_live(), 0);
+    tort_payloads_reset();
+}
+
+/* ---- Racing releases ---- */
+
+#define RACES 512
+
+/* Of the leases with an even index both racers are strangers; the others are the first racer's. */
+typedef struct racing {
+    tn_manager *m;
+    tn_handle value;
+    tn_lease leases[RACES];
+    _Atomic uint64_t arrived; /* at the races: twice per race */
+} racing;
+
+static void start_race(racing *x, uint64_t arrivals) {
+    uint32_t spins = 0;
+    atomic_fetch_add(&x->arrived, 1);
+    while (atomic_load(&x->arrived) < arrivals && !tn_test_workers_failed())
+        if (++spins % 4096 == 0)
+            sched_yield();
+}
+
+static tn_status take_one(racing *x, tn_lease *out) {
+    return tn_manager_acquire(x->m, &x->value, 1, tn_location_pageable(), NULL, out);
+}
+
+static const char *race(int index, void *arg) {
+    racing *x = arg;
+    for (uint64_t i = 0; i < RACES && !tn_test_workers_failed(); i++) {
+        if (i % 2 != 0 && index == 0)
+            TN_WORKER_STATUS(take_one(x, &x->leases[i]), TN_OK);
+        start_race(x, 2 * (i + 1));
+        TN_WORKER_STATUS(tn_lease_release(&x->leases[i], 0), TN_OK);
+        TN_WORKER_CHECK(!tn_lease_active(&x->leases[i]));
+    }
+    return NULL;
+}
+
+void tort_racing_releases(void **state) {
+    static racing x;
+    uint64_t end, races = 0;
+    bool stable = false;
+
+    (void)state;
+    x.value = begin_small(&x.m);
+    end = end_of_test();
+    while (tn__mono_ns() < end) {
+        for (size_t i = 0; i < RACES; i += 2)
+            assert_ok(take_one(&x, &x.leases[i]));
+        x.arrived = 0;
+        assert_null_text(tn_test_workers_run(2, race, &x));
+        races += RACES;
+        assert_int_equal(tn__life_count(x.m->life, &stable), 2 * races);
+    }
+    print_message("  races %llu\n", (unsigned long long)races);
+    end_small(x.m);
 }
 
 /* ---- One hot value ---- */
@@ -152,32 +251,17 @@ static const char *hot_work(int index, void *arg) {
 }
 
 void tort_hot_value(void **state) {
-    tn_config config = TN_CONFIG_INIT;
-    tn_value_spec spec = TN_VALUE_SPEC_INIT;
-    tn_source source = tort_source(0);
     hot h = {.m = NULL};
 
     (void)state;
-    config.mode = TN_MODE_CONCURRENT;
-    config.trace_capacity = TN_TRACE_NONE;
-    assert_ok(tn_manager_create(&config, &h.m));
-    spec.type = tort_type();
-    spec.logical_bytes = spec.storage_bytes = tort_bytes_of(0);
-    spec.replica_mode = TN_REPLICABLE;
-    spec.recoverability = TN_RECONSTRUCTIBLE;
-    assert_ok(tn_manager_register_source(h.m, &spec, &source, tn_location_pageable(), &h.value));
-    assert_ok(tn_manager_ensure(h.m, h.value, tn_location_pageable(), NULL, NULL));
+    h.value = begin_small(&h.m);
     tort_points_on(false);
-    h.end_ns =
-        tn__mono_ns() + tn_test_env_u64("TN_TORTURE_SECONDS", SECONDS) * UINT64_C(1000000000);
+    h.end_ns = end_of_test();
     const char *text = tn_test_workers_run(2, hot_work, &h);
     tort_points_off();
     print_message("  granted %llu absent %llu, dropped %llu in use %llu\n",
                   (unsigned long long)h.granted, (unsigned long long)h.absent,
                   (unsigned long long)h.dropped, (unsigned long long)h.in_use);
     assert_null_text(text);
-    assert_ok(tn_manager_close(h.m, 0));
-    assert_ok(tn_manager_destroy(h.m));
-    assert_int_equal(tort_payloads_live(), 0);
-    tort_payloads_reset();
+    end_small(h.m);
 }

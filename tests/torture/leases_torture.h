@@ -84,7 +84,7 @@ typedef struct tort_config {
     uint32_t mode;   /* enum tn_mode */
     uint32_t reaper; /* enum tn_reaper */
     int readers;
-    int removers;
+    int removers; /* 0: only readers and snapshots */
 } tort_config;
 
 /* A lease on its way to a thread that ends it. */
@@ -126,6 +126,8 @@ tn_location tort_location(uint32_t i);
 void tort_world_begin(tort_world *w, const tort_config *config, uint64_t seconds);
 /* Ends what is left, then checks that nothing was lost or made: bytes, claims, records, events. */
 void tort_world_end(tort_world *w);
+/* Every record is free and in one list, every event was given back; how many events there are. */
+void tort_check_slots(tn_manager *m, uint64_t *out_events);
 tn_handle tort_handle(const tort_world *w, uint32_t place);
 /* Register a new value for a place; retried while a guard is up. */
 tn_status tort_register(tort_world *w, uint32_t place);
@@ -154,11 +156,16 @@ void tort_serial(void **state);
 void tort_serial_manual(void **state);
 void tort_concurrent(void **state);
 void tort_concurrent_manual(void **state);
+/* One reader and snapshots, so that many of them are exact and have the same version. */
+void tort_quiet(void **state);
+/* Two threads end each lease at the same moment. */
+void tort_racing_releases(void **state);
 /* One hot value, one reader, one remover, on processors of their own: what shows a missing fence. */
 void tort_hot_value(void **state);
 
 #define TORT_TESTS                                                                                 \
-    cmocka_unit_test(tort_hot_value), cmocka_unit_test(tort_concurrent),                           \
+    cmocka_unit_test(tort_hot_value), cmocka_unit_test(tort_racing_releases),                      \
+        cmocka_unit_test(tort_quiet), cmocka_unit_test(tort_concurrent),                           \
         cmocka_unit_test(tort_concurrent_manual), cmocka_unit_test(tort_serial),                   \
         cmocka_unit_test(tort_serial_manual)
 

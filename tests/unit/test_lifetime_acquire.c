@@ -105,6 +105,31 @@ static void acquire_and_release_of_a_warm_thread_take_no_lock(void **state) {
     assert_int_equal(tn__alloc_live(), allocs);
 }
 
+/* The leaf path meets the manager word last, and undoes what it did. */
+static void warm_acquire_that_meets_another_word_is_undone(void **state) {
+    struct scene s = scene_of(*state);
+    const uintptr_t words[] = {TN__MANAGER_GUARDED, TN__MANAGER_CLOSED, TN__MANAGER_FORKED};
+    const tn_status statuses[] = {TN_ERR_REENTRANCY, TN_ERR_CLOSED, TN_ERR_FORKED};
+    tn_lease lease = acquire(s.m, s.v, P, NULL), other = {NULL, 0};
+    tn__record *record = lease.record;
+    release(&lease);
+    for (int i = 0; i < 3; i++) {
+        tn__slot *slot = own_slot(s.m);
+        uint64_t count = tn__load_acq(&slot->counter);
+        tn__store_rel(&s.m->life->gate->word, words[i]);
+        assert_status(try_acquire(&s, s.v, P, &other), statuses[i]);
+        tn__store_rel(&s.m->life->gate->word, TN__MANAGER_OPEN);
+        assert_null(other.record);
+        assert_int_equal(tn__load_acq(&slot->counter), count);
+        assert_int_equal(state_of(record), TN__FREE);
+    }
+    lease = acquire(s.m, s.v, P, NULL);
+    tn__store_rel(&s.m->life->gate->word, TN__MANAGER_GUARDED);
+    assert_status(tn_lease_release(&lease, 0), TN_ERR_REENTRANCY);
+    tn__store_rel(&s.m->life->gate->word, TN__MANAGER_OPEN);
+    release(&lease);
+}
+
 /* ---- Several values (L2) ------------------------------------------------------------------ */
 
 static void acquire_of_several_collapses_duplicates(void **state) {
@@ -289,6 +314,7 @@ static const struct CMUnitTest tests[] = {
     SPEC_BOTH(acquire_says_the_same_cold_and_warm),
     SPEC_CONCURRENT(acquire_of_a_forgotten_value_says_discarded),
     SPEC_CONCURRENT(acquire_and_release_of_a_warm_thread_take_no_lock),
+    SPEC_CONCURRENT(warm_acquire_that_meets_another_word_is_undone),
     SPEC_CONCURRENT(acquire_of_several_collapses_duplicates),
     SPEC_CONCURRENT(acquire_of_several_reports_the_first_failure),
     SPEC_CONCURRENT(lookup_gives_the_payload_of_each_value),

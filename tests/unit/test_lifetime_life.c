@@ -81,6 +81,98 @@ static void manager_of_the_parent_is_refused_in_a_child(void **state) {
     release_reservation(&x.r);
 }
 
+/* The same by hand, in this process. */
+static void manager_whose_word_was_wiped_is_refused(void **state) {
+    struct forked x = {.f = *state};
+    x.m = MANAGER(x.f);
+    x.v = adopt_rep(x.f, x.m, P);
+    x.lease = acquire(x.m, x.v, P, NULL);
+    x.held = hold(x.m, x.v, P);
+    x.r = reserve(x.m, P, 8, "r");
+    tn__store_rel(&x.m->life->gate->word, TN__MANAGER_FORKED);
+    assert_int_equal(first_wrong_call(&x), 0);
+    tn__store_rel(&x.m->life->gate->word, TN__MANAGER_OPEN);
+    release(&x.lease);
+    release_hold(&x.held);
+    release_reservation(&x.r);
+}
+
+/* ---- A thread's first call, without memory for its slot ----------------------------------- */
+
+struct newcomer {
+    struct spec *f;
+    tn_manager *m;
+    tn_handle v;
+    tn_reservation r;
+    tn_stream_info info;
+};
+
+static tn_status as_acquire(struct newcomer *n) {
+    tn_lease lease;
+    return tn__life_acquire(n->m->life, &n->v, 1, P, NULL, &n->info, &lease);
+}
+
+static tn_status as_reserve(struct newcomer *n) {
+    tn_reservation r;
+    return tn__life_reserve(n->m->life, P, 8, "r", &r);
+}
+
+static tn_status as_take(struct newcomer *n) {
+    return tn__life_take_begin(n->m->life, &n->r, P, 8);
+}
+
+static tn_status as_reap(struct newcomer *n) {
+    uint64_t completed = 0;
+    return tn__life_reap(n->m->life, &completed);
+}
+
+static tn_status as_reap_manual(struct newcomer *n) { return tn__life_reap_manual(n->m->life); }
+
+static tn_status as_wait(struct newcomer *n) { return tn__life_wait_pending(n->m->life); }
+
+static tn_status as_event(struct newcomer *n) {
+    tn__event *event;
+    return tn__event_take(n->m->life, &n->info, &event);
+}
+
+static tn_status as_close(struct newcomer *n) {
+    return tn__life_close_force(n->m->life, NULL, NULL);
+}
+
+static tn_status (*const firsts[])(struct newcomer *n) = {
+    as_acquire, as_reserve, as_take, as_reap, as_reap_manual, as_wait, as_event, as_close};
+
+static const char *call_first(int index, void *arg) {
+    struct newcomer *n = arg;
+    (void)index;
+    for (size_t i = 0; i < sizeof firsts / sizeof firsts[0]; i++) {
+        tn__fault_alloc(1);
+        tn_status status = firsts[i](n);
+        tn__fault_alloc(0);
+        TN_WORKER_STATUS(status, TN_ERR_HOST_MEMORY);
+    }
+    tn__mat *mat = NULL;
+    tn__fault_alloc(1);
+    tn__life_help(n->m->life, &mat, 1); /* nothing can be completed, and nothing happens */
+    tn__fault_alloc(0);
+    return NULL;
+}
+
+static void first_call_of_a_thread_may_lack_memory(void **state) {
+    struct newcomer n = {.f = *state};
+    tn_stream stream = spec_stream(n.f, 0);
+    n.m = MANAGER(n.f);
+    n.v = adopt_rep(n.f, n.m, C0);
+    n.r = reserve(n.m, P, 8, "r");
+    assert_ok(tn__driver_check_stream(n.f->driver, stream, 0, &n.info));
+    tn_lease pending = acquire(n.m, n.v, C0, stream);
+    spec_busy(n.f, stream);
+    release(&pending);
+    assert_null_text(tn_test_workers_run(1, call_first, &n));
+    assert_int_equal(info(n.m).pending_lease_count, 1);
+    release_reservation(&n.r);
+}
+
 /* ---- Creation ---------------------------------------------------------------------------- */
 
 /* Thread stacks that no machine has. */
@@ -242,6 +334,8 @@ static void counters_are_summed_over_all_slots(void **state) {
 
 static const struct CMUnitTest tests[] = {
     SPEC_BOTH(manager_of_the_parent_is_refused_in_a_child),
+    SPEC_BOTH(manager_whose_word_was_wiped_is_refused),
+    SPEC_CONCURRENT(first_call_of_a_thread_may_lack_memory),
     SPEC_CONCURRENT(reaper_that_cannot_be_started_is_a_system_error),
     SPEC_CONCURRENT(entry_checks_come_in_their_order),
     SPEC_CONCURRENT(warning_keeps_the_callers_error),

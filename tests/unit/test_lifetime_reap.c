@@ -5,6 +5,8 @@
  */
 #include "core_fixture.h"
 
+#include <signal.h>
+
 struct scene {
     struct spec *f;
     tn_manager *m;
@@ -237,6 +239,33 @@ static void reaper_frees_garbage(void **state) {
     wait_until(!tn__store_has_garbage(s.m->store) && tn__load_acq(&s.m->life->garbage) == NULL);
 }
 
+static void ignore(int signal_number) { (void)signal_number; }
+
+/* A signal of the host program that is handled on the reaper's thread is no reason to wake. */
+static void reaper_sleeps_through_signals(void **state) {
+    struct scene s = scene_with(*state, TN_REAPER_THREAD);
+    struct sigaction quiet = {.sa_handler = ignore}, before;
+    assert_int_equal(sigaction(SIGUSR2, &quiet, &before), 0);
+    for (int i = 0; i < 20; i++) {
+        wait_until(tn__load_acq(&s.m->life->asleep) == 1);
+        pause_shortly();
+        assert_int_equal(pthread_kill(s.m->life->reaper, SIGUSR2), 0);
+        pause_shortly();
+        assert_int_equal(tn__load_acq(&s.m->life->asleep), 1);
+    }
+    tn_lease lease = pending_for(&s, s.stream, 0);
+    wait_until(state_of(lease.record) == TN__FREE);
+    assert_int_equal(sigaction(SIGUSR2, &before, NULL), 0);
+}
+
+static void close_without_wait_reaps_beside_the_thread(void **state) {
+    struct scene s = scene_with(*state, TN_REAPER_THREAD);
+    (void)pending_for(&s, s.stream, 1);
+    assert_close_in_use(tn_manager_close(s.m, TN_CLOSE_NO_WAIT), 0, 1, 0, 0);
+    spec_finish(s.f);
+    assert_ok(tn_manager_close(s.m, TN_CLOSE_NO_WAIT));
+}
+
 struct slow {
     struct op *op;
     struct spec *f;
@@ -284,6 +313,8 @@ static const struct CMUnitTest tests[] = {
     SPEC_CONCURRENT(reaper_finds_every_lease),
     SPEC_CONCURRENT(reaper_polls_while_something_is_pending),
     SPEC_CONCURRENT(reaper_tells_of_a_failing_query_once),
+    SPEC_CONCURRENT(reaper_sleeps_through_signals),
+    SPEC_BOTH(close_without_wait_reaps_beside_the_thread),
     SPEC_BOTH(reaper_frees_garbage),
     SPEC_SERIAL(reaper_leaves_a_guarded_manager_alone),
 };

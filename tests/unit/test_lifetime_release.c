@@ -187,6 +187,48 @@ static void release_by_many_threads_counts_once(void **state) {
     assert_int_equal(info(s.m).pending_lease_count + info(s.m).lease_count, 0);
 }
 
+#define ROUNDS 400
+
+struct race {
+    tn_lease lease[ROUNDS];
+    tn_hold held[ROUNDS];
+    tn_reservation r[ROUNDS];
+    atomic_int turn;
+};
+
+static const char *end_all_in_step(int index, void *arg) {
+    struct race *race = arg;
+    (void)index;
+    for (int i = 0; i < 3 * ROUNDS; i++) {
+        atomic_fetch_add(&race->turn, 1);
+        while (atomic_load(&race->turn) < 2 * (i + 1))
+            sched_yield();
+        if (i % 3 == 0)
+            TN_WORKER_STATUS(tn_lease_release(&race->lease[i / 3], 0), TN_OK);
+        else if (i % 3 == 1)
+            TN_WORKER_STATUS(tn_hold_release(&race->held[i / 3]), TN_OK);
+        else
+            TN_WORKER_STATUS(tn_reservation_release(&race->r[i / 3]), TN_OK);
+    }
+    return NULL;
+}
+
+/* Two threads end the same lifetimes at the same moments; none of them made them. */
+static void release_by_two_threads_in_step_counts_once(void **state) {
+    static struct race race;
+    struct scene s = scene_of(*state);
+    race.turn = 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        race.lease[i] = acquire(s.m, s.v, P, NULL);
+        race.held[i] = hold(s.m, s.v, P);
+        race.r[i] = reserve(s.m, P, 8, "r");
+    }
+    assert_int_equal(reserved(s.m, P), 8 * ROUNDS);
+    assert_rises(s.m, 3 * ROUNDS, assert_null_text(tn_test_workers_run(2, end_all_in_step, &race)));
+    assert_int_equal(reserved(s.m, P), 0);
+    assert_int_equal(mat(s.m, s.v, P).use_count + mat(s.m, s.v, P).hold_count, 0);
+}
+
 static void release_of_what_is_over_does_nothing(void **state) {
     struct scene s = scene_of(*state);
     tn_lease host = acquire(s.m, s.v, P, NULL), none = {NULL, 0};
@@ -267,6 +309,7 @@ static const struct CMUnitTest tests[] = {
     SPEC_CONCURRENT(release_that_waits_may_be_completed_by_a_helper),
     SPEC_CONCURRENT(release_whose_wait_fails_is_open_and_pending),
     SPEC_CONCURRENT(release_by_many_threads_counts_once),
+    SPEC_CONCURRENT(release_by_two_threads_in_step_counts_once),
     SPEC_CONCURRENT(release_of_what_is_over_does_nothing),
     SPEC_CONCURRENT(release_on_another_thread_returns_the_record_to_its_slot),
     SPEC_CONCURRENT(release_after_a_forced_close_is_silent),

@@ -261,6 +261,44 @@ static void removal_that_meets_a_new_lease_in_its_scan_is_withdrawn(void **state
     unwish(mat, removal);
 }
 
+/* A lease beside the reader that aborted the plan: in use, whatever became of the reader. */
+static void removal_aborted_while_another_lease_stands_is_in_use(void **state) {
+    struct scene s = scene_of(*state);
+    tn__mat *mat = mat_of(s.m, s.a, C0);
+    struct reader standing = read_begin(&s, mat), passing = read_begin(&s, mat);
+    tn__removal *removal = wish(&s, mat, TN__FAILED);
+    tn__store_rel(&standing.record->pair.low, tn__word(standing.generation, TN__ACTIVE));
+    assert_int_equal(tn__decision_settle(s.m->life, removal), 0);
+    tn__store_rlx(&removal->decision, TN__GRANTED);
+    assert_int_equal(tn__decision_settle(s.m->life, removal), 0);
+    tn__store_rlx(&removal->decision, TN__TRYING);
+    assert_int_equal(tn__decision_settle(s.m->life, removal), 0);
+    assert_int_equal(removal->decision, TN__WITHDRAWN);
+    read_end(&passing);
+    read_end(&standing);
+    unwish(mat, removal);
+}
+
+/* The one use that is certain is reported for the last replica. */
+static void discard_aborted_by_a_reader_that_is_gone_reports_one_use(void **state) {
+    struct scene s = scene_of(*state);
+    tn__mat *mat = mat_of(s.m, s.a, C0);
+    struct reader r = read_begin(&s, mat);
+    struct args x = on(&s, s.a, C0);
+    struct op op;
+    bool mine = false;
+    OP_START(&op, run_discard, &x, 0);
+    wait_until(tn__load_acq(&mat->state) > TN__MAT_GONE);
+    tn__removal *removal = (tn__removal *)tn__load_acq(&mat->state);
+    assert_true(tn__decision_meet(removal, &mine));
+    read_end(&r);
+    tn__decision_outcome(removal, true);
+    assert_status(op_end(&op), TN_ERR_IN_USE);
+    assert_error_counts(op.error, 1, 0, 0);
+    assert_at(op.error.at, C0);
+    assert_replicas(s.m, s.a, P, C0);
+}
+
 /* ---- By test points ---- */
 
 static void acquire_stopped_after_its_pins_aborts_the_removal(void **state) {
@@ -404,6 +442,8 @@ static const struct CMUnitTest tests[] = {
     SPEC_CONCURRENT(removal_whose_fence_fails_waits_for_the_reader_that_aborted_it),
     SPEC_CONCURRENT(removal_of_several_names_the_first_protected_one),
     SPEC_CONCURRENT(removal_that_meets_a_new_lease_in_its_scan_is_withdrawn),
+    SPEC_CONCURRENT(removal_aborted_while_another_lease_stands_is_in_use),
+    SPEC_BOTH(discard_aborted_by_a_reader_that_is_gone_reports_one_use),
     SPEC_BOTH(acquire_stopped_after_its_pins_aborts_the_removal),
     SPEC_CONCURRENT(acquire_that_fails_late_lets_the_aborted_removal_go_on),
     SPEC_BOTH(acquire_before_the_plan_is_tried_settles_it),

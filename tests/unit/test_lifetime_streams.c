@@ -142,6 +142,21 @@ static void stream_list_is_whole_again_after_a_failed_release(void **state) {
     assert_int_equal(records(s.f) - before, 3);
 }
 
+/* What MC114's test hook leaves, and what a list begins with. */
+static void stream_list_may_be_empty(void **state) {
+    struct scene s = scene_of(*state);
+    tn__slot *slot = own_slot(s.m);
+    tn__record *record = tn__record_obtain(slot);
+    tn__streams_open(record, 5, NULL, NULL);
+    assert_null(tn__streams_close(record));
+    assert_null(tn__streams_close(record));
+    tn__streams_reopen(record, 6, NULL);
+    assert_int_equal(tn__load_acq(&record->streams.low), 6);
+    assert_null(tn__streams_close(record));
+    tn__record_recycle(record, slot);
+    release(&s.lease);
+}
+
 static const struct CMUnitTest tests[] = {
     SPEC_CONCURRENT(add_stream_after_a_release_in_its_window_is_closed),
     SPEC_CONCURRENT(add_stream_after_reuse_in_its_window_leaves_the_new_lease_alone),
@@ -149,6 +164,7 @@ static const struct CMUnitTest tests[] = {
     SPEC_CONCURRENT(add_stream_beside_another_keeps_both),
     SPEC_CONCURRENT(add_stream_after_a_forced_close_is_taken),
     SPEC_CONCURRENT(add_stream_checks_its_lease_and_stream),
+    SPEC_CONCURRENT(stream_list_may_be_empty),
     SPEC_CONCURRENT(stream_list_is_whole_again_after_a_failed_release),
 };
 

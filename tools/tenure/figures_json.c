@@ -81,7 +81,10 @@ static json_t *json_moved(const struct figures *figures) {
     json_t *moved = json_object();
 
     for (int path = 0; path < PATH_COUNT; path++) {
-        json_object_set_new(moved, names[path], json_traffic(&tally->paths[path]));
+        json_t *traffic = json_traffic(&tally->paths[path]);
+
+        json_object_set_new(traffic, "key_bytes", whole(tally->key_bytes[path]));
+        json_object_set_new(moved, names[path], traffic);
     }
     return moved;
 }

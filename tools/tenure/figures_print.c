@@ -64,13 +64,15 @@ static void print_stall(const struct figures *figures) {
 static void print_traffic(const struct figures *figures) {
     const struct tally *tally = &figures->server->tally;
 
-    printf("  moved                %10s %12s %15s\n", "values", "MiB", "MiB per request");
+    printf("  moved                %10s %12s %15s %15s\n", "values", "MiB", "MiB per request",
+           "of it keys");
     for (int path = 0; path < PATH_COUNT; path++) {
         const struct traffic *traffic = &tally->paths[path];
 
-        printf("    %-18s %10" PRIu64 " %12.3f %15.3f\n", path_name((enum path)path),
+        printf("    %-18s %10" PRIu64 " %12.3f %15.3f %15.3f\n", path_name((enum path)path),
                traffic->count, (double)traffic->bytes / MIB,
-               per_request(figures, traffic->bytes) / MIB);
+               per_request(figures, traffic->bytes) / MIB,
+               per_request(figures, tally->key_bytes[path]) / MIB);
     }
     printf("  link busy            %.1f %% to the device, %.1f %% to the host\n",
            100 * figures->link_to_device, 100 * figures->link_to_host);

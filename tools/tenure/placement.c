@@ -111,15 +111,20 @@ static enum path path_of(const tn_report *report, enum tier tier) {
     return report->source.kind == TN_LOCATION_PINNED ? PATH_PINNED_DEVICE : PATH_FILE_DEVICE;
 }
 
-static void count_load(struct placer *placer, const tn_report *report, enum tier tier) {
-    struct traffic *traffic = &placer->tally->paths[path_of(report, tier)];
+static void count_load(struct placer *placer, const struct item *item, const tn_report *report,
+                       enum tier tier) {
+    struct tally *tally = placer->tally;
+    enum path path = path_of(report, tier);
 
     if (report->no_op) {
-        placer->tally->joined++;
+        tally->joined++;
         return;
     }
-    traffic->count++;
-    traffic->bytes += report->logical_bytes;
+    tally->paths[path].count++;
+    tally->paths[path].bytes += report->logical_bytes;
+    if (item->kind == KIND_KEY) {
+        tally->key_bytes[path] += report->logical_bytes;
+    }
 }
 
 static tn_status ensure_once(struct placer *placer, struct item *item, enum tier tier) {
@@ -129,7 +134,7 @@ static tn_status ensure_once(struct placer *placer, struct item *item, enum tier
                           tier == TIER_DEVICE ? placer->stream : NULL, &report);
 
     if (status == TN_OK) {
-        count_load(placer, &report, tier);
+        count_load(placer, item, &report, tier);
     }
     return status;
 }

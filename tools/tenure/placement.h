@@ -7,10 +7,10 @@
  * evicts the least recently used value of that tier that nobody uses (room.h); all of these have a
  * source. Plaintexts go from both tiers after their last reader.
  *
- * All workers share it. Its lock guards the lists and counts of items (lru.h) and is never held
- * during a call of the manager, which may wait for files and copies. So what the lists say is what
- * to try, and the manager decides: a victim that is in use or gone is passed over, and a value that
- * is gone when it is borrowed is made resident again.
+ * All workers share it. Its lock guards the lists and counts of items (lru.h). It is not held
+ * during calls of the manager (but for placement_freeze()), which may wait for files and copies. So
+ * what the lists say is what to try, and the manager decides: a victim that is in use or gone is
+ * passed over, and a value that is gone when it is borrowed is made resident again.
  *
  * P1  An item with users is never chosen as a victim. A drop that was under way when its first user
  *     came either finds it in use, or wins, and the user makes it resident again.

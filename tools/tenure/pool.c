@@ -282,12 +282,12 @@ static bool run_threads(struct pool *pool) {
 bool server_run(struct server *server) {
     uint64_t count = server->options.workers;
     struct pool pool;
-    bool good = init_pool(&pool, server);
+    bool good = true;
 
-    if (!good) {
+    server->workers = memory_new((size_t)count, sizeof *server->workers);
+    if (!init_pool(&pool, server)) {
         return false;
     }
-    server->workers = memory_new((size_t)count, sizeof *server->workers);
     for (uint64_t i = 0; i < count && good; i++) {
         good = make_worker(&pool, i);
     }

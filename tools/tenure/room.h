@@ -19,7 +19,7 @@
 
 /* ---- For everybody ---- */
 
-/* Something that a full tier may refuse: begin, try, and once more while attempt_again() says so. */
+/* Something that a full tier may refuse: begin, try, again while attempt_again() says so. */
 struct attempt {
     uint64_t changes; /* of the placement, when it began */
     int fruitless;
@@ -37,7 +37,7 @@ bool attempt_again(struct placer *placer, struct attempt *attempt, enum tier tie
  */
 tn_status placement_reserve(struct placer *placer, uint64_t bytes, const char *label,
                             tn_reservation *out_reservation);
-/** Makes room for `bytes` at a tier. Returns as placement_reserve(). Another worker may take it. */
+/** Makes room for `bytes` at a tier; others may take it. Returns as placement_reserve(). */
 tn_status placement_make_room(struct placer *placer, enum tier tier, uint64_t bytes);
 /** Notes that device bytes have been given back. */
 void placement_gave_back(struct placement *placement);

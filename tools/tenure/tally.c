@@ -41,6 +41,7 @@ void tally_add(struct tally *sum, const struct tally *part) {
     }
     for (int path = 0; path < PATH_COUNT; path++) {
         add_traffic(&sum->paths[path], &part->paths[path]);
+        sum->key_bytes[path] += part->key_bytes[path];
     }
     add_traffic(&sum->retired, &part->retired);
     sum->hits += part->hits;

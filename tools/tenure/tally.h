@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a run counts. Each worker counts for itself; when all have ended, their tallies are added up.
+ * What a run counts. Each worker counts for itself; when all have ended, the tallies are added up.
  *
  * Threads: one at a time per tally.
  */
@@ -46,6 +46,7 @@ struct tally {
     uint64_t stall_ns;            /* waiting for values to become resident, and for room */
     uint64_t drop_ns[TIER_COUNT]; /* in drops: of evictions (mostly part of the stall), retired */
     struct traffic paths[PATH_COUNT];
+    uint64_t key_bytes[PATH_COUNT];       /* those of keys */
     struct traffic evictions[TIER_COUNT]; /* made to get room */
     uint64_t key_evictions[TIER_COUNT];   /* those of keys */
     struct traffic retired;               /* plaintexts dropped after their last reader */
