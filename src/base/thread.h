@@ -30,7 +30,8 @@ typedef struct tn__thread {
     /* lifetime: the manager used last outside any frame, 0 if none, and its slot. */
     uint64_t cached_id;
     void *cached_slot;
-    bool rcu_registered; /* by us: unregister at exit */
+    const void *known_type; /* manager: the value type found valid last (types never change) */
+    bool rcu_registered;    /* by us: unregister at exit */
     /* rcu.h: set once the thread is registered, by us or by the host program. */
     unsigned long *rcu_word;        /* this thread's reader word; NULL: take the slow way */
     const unsigned int *rcu_flag;   /* bit 0: registered, and the hot path may be taken */

@@ -4,8 +4,19 @@
  */
 #include "manager/manager_internal.h"
 
+/* A type is checked in full when it differs from the last one that this thread used. */
+static bool known_type(const tn_value_type *type) {
+    tn__thread *thread = tn__thread_self();
+    if (thread && type && thread->known_type == type)
+        return true;
+    bool valid = tn__type_valid(type);
+    if (valid && thread)
+        thread->known_type = type;
+    return valid;
+}
+
 tn_status tn__handle_in(tn_handle handle) {
-    if (handle.manager == 0 || handle.index == 0 || !tn__type_valid(handle.type))
+    if (handle.manager == 0 || handle.index == 0 || !known_type(handle.type))
         return tn__fail(TN_ERR_KIND, "this is no handle");
     return TN_OK;
 }

@@ -26,6 +26,7 @@ static void with_values(fault *x) {
     fault_value(x, P, C0);
     (void)ensure(x->m, x->h, N);
     (void)register_src(x->m, spec_source(x->f));
+    fault_remember(x);
 }
 
 static void with_pending_lease(fault *x) {
@@ -70,6 +71,7 @@ static void detached(fault *x) {
 
 static void gone(fault *x) {
     assert_null(x->m);
+    fault_free_kept(x);
     assert_int_equal(atomic_load(&x->f->sources[0].forgotten), 1);
 }
 
@@ -145,7 +147,7 @@ static void destroy_survives_each_failure(void **state) {
                                     .failed = open_after_a_failed_destroy,
                                     .check = gone,
                                     .flags = FAULT_FENCE | FAULT_ALLOC_OK | FAULT_DRIVER_OK |
-                                             FAULT_KEEPS | FAULT_NO_MANAGER,
+                                             FAULT_NO_MANAGER,
                                     .least_allocs = 3,
                                     .least_calls = 4};
     fault_loop(state, &what);
@@ -158,7 +160,7 @@ static void destroy_with_pending_survives_each_failure(void **state) {
                                     .failed = open_after_a_failed_destroy,
                                     .check = gone,
                                     .flags = FAULT_FENCE | FAULT_ALLOC_OK | FAULT_DRIVER_OK |
-                                             FAULT_KEEPS | FAULT_NO_MANAGER,
+                                             FAULT_NO_MANAGER,
                                     .least_allocs = 3,
                                     .least_calls = 4};
     fault_loop(state, &what);

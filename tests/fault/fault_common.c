@@ -223,7 +223,7 @@ static bool run(const fault_case *what, fault *x, const injection *in) {
     arm(x, in);
     tn_status status = run_call(what, x);
     bool fired = disarm(x, in);
-    if (gives_back(in) || (what->flags & FAULT_KEEPS && in->kind == DRIVER))
+    if (gives_back(in))
         x->f->lenient = true;
     if (fired && !(status == TN_OK && may_succeed(what, in))) {
         expect_status(x, in, status);
@@ -317,4 +317,24 @@ void fault_file(fault *x, tn_location at) {
     source.kind = TN_SOURCE_FILE;
     source.path = path;
     assert_ok(tn_manager_register_source(x->m, &spec, &source, at, &x->h));
+}
+
+void fault_remember(fault *x) {
+    const tn_version *v = tn__store_pin(x->m->store);
+    for (const tn__value *value = tn__version_next(v, 0); value;
+         value = tn__version_next(v, value->index + 1))
+        for (uint32_t i = 0; i < value->mat_count; i++) {
+            assert_true(x->kept_count < sizeof x->kept / sizeof x->kept[0]);
+            x->kept[x->kept_count++] = value->mats[i]->payload;
+        }
+    tn__store_unpin(x->m->store, v);
+}
+
+void fault_free_kept(fault *x) {
+    uint64_t kept = tt_count().live - x->f->live;
+    if (kept == 0)
+        return;
+    assert_int_equal(kept, x->kept_count);
+    for (size_t i = 0; i < x->kept_count; i++)
+        tt_free(x->kept[i]);
 }

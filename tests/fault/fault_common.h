@@ -30,6 +30,8 @@ typedef struct fault {
     tn_reservation reservation;
     tn_snapshot *snapshot;
     tn_report report;
+    tn_payload kept[4]; /* by fault_remember() */
+    size_t kept_count;
     uint64_t number;
     bool succeeded; /* the call did */
     tn_error error; /* of the call's thread, after it */
@@ -43,7 +45,6 @@ enum fault_flags {
     FAULT_STATE = 16u,     /* a failure may change what the manager says: `failed` looks at it */
     FAULT_FENCE = 32u,     /* passes a heavy fence, whose failure is TN_ERR_SYSTEM */
     FAULT_NO_ALLOC = 64u,  /* allocates nothing */
-    FAULT_KEEPS = 128u,    /* a failed synchronisation keeps storage for ever (M148) */
     FAULT_NO_MANAGER = 256 /* `call` makes or ends the manager: nothing to compare */
 };
 
@@ -79,5 +80,10 @@ void fault_value(fault *x, tn_location at, tn_location also);
 void fault_source(fault *x, tn_location at);
 /* A value with a file source of 4096 bytes at `at`. */
 void fault_file(fault *x, tn_location at);
+
+/* Remember the payloads of all materializations: a destroy may have to keep them (M148). */
+void fault_remember(fault *x);
+/* After it: all of them were kept, and are freed here, or none. */
+void fault_free_kept(fault *x);
 
 #endif

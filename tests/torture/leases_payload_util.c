@@ -262,7 +262,7 @@ uint64_t tort_payload_bytes(const void *data) { return ((const payload *)data)->
 #if TN_CHECKS
 static _Thread_local bool poison_taken;
 static _Thread_local tort_random pauses;
-static atomic_bool pauses_on;
+static _Atomic uint32_t longest_pause;
 
 /* A removal that was decided: whoever reads its payloads from now on sees poison. */
 static void poison_all(const tn__removal *removal) {
@@ -273,7 +273,8 @@ static void poison_all(const tn__removal *removal) {
 static void at_point(enum tn__point point, void *object) {
     if (point == TN__POINT_TAKEN && poison_taken)
         poison_all(object);
-    if (!atomic_load_explicit(&pauses_on, memory_order_relaxed))
+    uint32_t longest = atomic_load_explicit(&longest_pause, memory_order_relaxed);
+    if (longest == 0)
         return;
     if (pauses.state == 0)
         pauses = tort_random_of((uint64_t)(uintptr_t)&pauses);
@@ -281,11 +282,11 @@ static void at_point(enum tn__point point, void *object) {
     if (dice == 0)
         sched_yield();
     else if (dice < 24)
-        tort_spin(tort_below(&pauses, 3000));
+        tort_spin(tort_below(&pauses, longest));
 }
 
-void tort_points_on(bool with_pauses) {
-    atomic_store(&pauses_on, with_pauses);
+void tort_points_on(uint32_t longest_pause_ns) {
+    atomic_store(&longest_pause, longest_pause_ns);
     atomic_store(&tn__point_hook, at_point);
 }
 
@@ -293,7 +294,7 @@ void tort_points_off(void) { atomic_store(&tn__point_hook, NULL); }
 
 void tort_poison_at_taken(bool on) { poison_taken = on; }
 #else
-void tort_points_on(bool with_pauses) { (void)with_pauses; }
+void tort_points_on(uint32_t longest_pause_ns) { (void)longest_pause_ns; }
 
 void tort_points_off(void) {}
 

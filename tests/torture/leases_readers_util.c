@@ -124,7 +124,7 @@ static const char *use(tort_world *w, tort_random *r, loan *l) {
     const char *text = see_all(l);
     if (!text && l->at.kind == TN_LOCATION_CUDA)
         text = queue_reads(w, r, l);
-    tort_spin(100 + tort_below(r, 1900));
+    tort_spin(100 + tort_below(r, tort_quiet_world(w) ? 50000 : 1900));
     return text ? text : check_seen(&l->letter);
 }
 

@@ -30,7 +30,7 @@ static const char *work(int index, void *arg) {
     int i = index;
     if (i-- == 0)
         return keep_time(w);
-    if (w->config.removers == 0)
+    if (tort_quiet_world(w))
         return i == 0 ? tort_snapshots(w, index) : tort_reader(w, index);
     if (i-- == 0)
         return tort_letters(w, index);
@@ -48,10 +48,10 @@ static const char *work(int index, void *arg) {
 
 void tort_run(const tort_config *config) {
     tort_world w;
-    int threads = (config->removers ? 5 : 2) + config->removers + config->readers;
+    int threads = (config->removers > 0 ? 5 : 2) + config->removers + config->readers;
 
     tort_world_begin(&w, config, tn_test_env_u64("TN_TORTURE_SECONDS", SECONDS));
-    tort_points_on(true);
+    tort_points_on(tort_quiet_world(&w) ? 100000 : 3000);
     if (config->reaper == TN_REAPER_MANUAL)
         threads++;
     const char *text = tn_test_workers_run(threads, work, &w);
@@ -255,7 +255,7 @@ void tort_hot_value(void **state) {
 
     (void)state;
     h.value = begin_small(&h.m);
-    tort_points_on(false);
+    tort_points_on(0);
     h.end_ns = end_of_test();
     const char *text = tn_test_workers_run(2, hot_work, &h);
     tort_points_off();

@@ -73,7 +73,7 @@ void tort_payloads_reset(void);
 
 /* Test points: short random pauses, and poison at TAKEN on threads that said so. No effect in
  * builds without them. */
-void tort_points_on(bool pauses);
+void tort_points_on(uint32_t longest_pause_ns);
 void tort_points_off(void);
 /* This thread: the plans that follow only remove. */
 void tort_poison_at_taken(bool on);
@@ -118,6 +118,9 @@ typedef struct tort_world {
 } tort_world;
 
 #define TORT_COUNT(w, what) atomic_fetch_add_explicit(&(w)->tally.what, 1, memory_order_relaxed)
+
+/* Nothing changes but the leases of a few readers. */
+static inline bool tort_quiet_world(const tort_world *w) { return w->config.removers == 0; }
 
 /* Places: pageable, pinned, cuda:0. */
 #define TORT_LOCATIONS 3

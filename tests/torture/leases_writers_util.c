@@ -304,7 +304,7 @@ const char *tort_snapshots(tort_world *w, int index) {
             text = take_one(w, k, &last);
         if (!text)
             text = check_version(w, &version);
-        tort_spin(tort_below(&r, 100000));
+        tort_spin(tort_below(&r, tort_quiet_world(w) ? 1000 : 100000));
     }
     for (int i = 0; i < KEPT; i++)
         if (ring[i].snapshot)

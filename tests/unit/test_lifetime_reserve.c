@@ -28,9 +28,9 @@ static struct adopting adopting_of(struct spec *f, uint64_t bytes) {
 
 /* Stopped when it is admitted, under the lock: a release needs none, and comes first. */
 static void adopt_after_a_release_of_its_reservation_is_refused(void **state) {
-    struct adopting a = adopting_of(*state, 40);
     struct op adopter;
     NEED_POINTS();
+    struct adopting a = adopting_of(*state, 40);
     OP_START(&adopter, run_adopt_reserved, &a.x, TN__POINT_ADMIT);
     op_reach(&adopter);
     release_reservation(&a.x.reservation);
@@ -42,9 +42,9 @@ static void adopt_after_a_release_of_its_reservation_is_refused(void **state) {
 
 /* The record has another life meanwhile, a reservation like the first: the generation tells. */
 static void adopt_after_reuse_of_its_reservation_is_refused(void **state) {
-    struct adopting a = adopting_of(*state, 40);
     struct op adopter;
     NEED_POINTS();
+    struct adopting a = adopting_of(*state, 40);
     OP_START(&adopter, run_adopt_reserved, &a.x, TN__POINT_ADMIT);
     op_reach(&adopter);
     release_reservation(&a.x.reservation);
