@@ -137,7 +137,7 @@ static bool manager_open(attempt *a) {
     return false;
 }
 
-static bool try_pins(attempt *a) {
+static bool try_pins(attempt *a, tn__slot *slot) {
     for (int look = 0; look < 2; look++) {
         if (!pin_all(a))
             return false;
@@ -146,8 +146,9 @@ static bool try_pins(attempt *a) {
             return manager_open(a);
         case STATES_TAKEN:
             return fail_unavailable(a, a->failed, true);
-        case STATES_GONE:
-            break; /* look up again, once: the version without it may be published by now */
+        case STATES_GONE: /* look up again, once: the version without it may be published by now */
+            tn__store_rlx(&slot->looks, tn__load_rlx(&slot->looks) + 1);
+            break;
         }
     }
     return fail_unavailable(a, a->failed, true);
@@ -189,7 +190,7 @@ static tn_status commit(attempt *a, tn__slot *slot, uint64_t generation) {
     uint64_t count = tn__count_begin(slot);
     /* [no-order] the pins below are release stores: a scan that sees one sees this word too. */
     tn__store_rlx(&record->pair.low, tn__word(generation, TN__ACQUIRING));
-    bool ok = try_pins(a);
+    bool ok = try_pins(a, slot);
     TN__AT(TN__POINT_ACQUIRED, record);
     /* [word] release: ACTIVE after the pins; FREE after the last look at them. Then the outcome,
      * then the counter. */

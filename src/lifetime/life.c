@@ -170,6 +170,13 @@ void tn__life_counts(tn__life *life, tn__counts *out) {
     *out = c;
 }
 
+uint64_t tn__life_looks(tn__life *life) {
+    uint64_t sum = 0;
+    for (tn__slot *slot = tn__load_acq(&life->slots); slot; slot = slot->next) /* [slots] */
+        sum += tn__load_rlx(&slot->looks);
+    return sum;
+}
+
 uint64_t tn__life_count(tn__life *life, bool *out_stable) {
     tn__counts before, after;
     *out_stable = false;

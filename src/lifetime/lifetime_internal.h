@@ -155,6 +155,9 @@ typedef struct tn__seen {
 bool tn__life_walk(tn__life *life, bool (*each)(void *context, const tn__seen *seen),
                    void *context);
 
+/* How often an acquire of this manager had to look up twice (tests: bounded by the removals). */
+uint64_t tn__life_looks(tn__life *life);
+
 /* Counters of all slots for an exact snapshot: the sum of floor(c/2), a fingerprint of all
  * counters, and whether one is odd. */
 typedef struct tn__counts {

@@ -158,6 +158,7 @@ struct tn__slot {
     tn__record *free_local;          /* owner only */
     tn__record *_Atomic free_remote; /* pushed by anyone, all taken by the owner */
     tn__pool *pools;                 /* owner only */
+    _Atomic uint64_t looks;          /* written by the owner: acquires that had to look up twice */
     uint64_t ties;                   /* owner only: admissions by this slot */
 };
 

@@ -3,9 +3,9 @@
  * Close and forced close against acquires and releases.
  *
  * Stands for: tn__life_close(), attempt(), tn__life_close_force(), shut_out(), wait_for_everybody(),
- * visit_detach() (lifetime/close.c); tn__decision_settle(), tn__decision_meet(),
+ * visit_detach(), detach_all() (lifetime/close.c); tn__decision_settle(), tn__decision_meet(),
  * tn__decision_outcome() (removal.c); commit(), manager_open() (acquire.c); activate() (reserve.c);
- * end_cuda(), leave(), fall_back() and, with HOST, end_host() (release.c); tn__pending_complete()
+ * attempt(), end_cuda(), leave(), fall_back() and, with HOST, end_host() (release.c); tn__pending_complete()
  * and tn__pending_consume() (reap.c).
  *
  * Each reader acquires once and, if it got its lease, releases it or keeps it; recording the events
@@ -300,17 +300,26 @@ out:
 
 inline grace_period() { section[0] == 0; section[1] == 0 }
 
-inline wait_releasing() { word[0] != RELEASING; word[1] != RELEASING }
+inline wait_for_everybody() {
+    skip;
+#if !defined(NO_WAITS) && !defined(ENDS_AT_ONCE)
+    grace_period();
+    word[0] != RELEASING;
+    word[1] != RELEASING;
+    grace_period()
+#endif
+}
 
 inline detach(id) {
     atomic {
         if
-        :: word[id] == PENDING -> word[id] = DONE; over()
-        :: word[id] == ACTIVE -> word[id] = DETACHED; over()
+        :: word[id] == PENDING -> word[id] = DONE; over(); some = 1
+        :: word[id] == ACTIVE -> word[id] = DETACHED; over(); some = 1
 #ifdef ENDS_AT_ONCE
         :: word[id] == RELEASING || word[id] == ACQUIRING -> word[id] = DETACHED; over()
+#else
+        :: word[id] == RELEASING -> some = 1
 #endif
-        :: word[id] == RELEASING -> left = 1
         :: else
         fi
     }
@@ -319,28 +328,24 @@ inline detach(id) {
 proctype ForcedCloser() {
     byte where;
     mtype what;
-    bit left;
+    bit some;
     may_fail = 1;
     decision[0] = TAKEN; /* from the start: whoever meets it fails */
     manager = 1;
     heavy_fence();
-#if !defined(NO_WAITS) && !defined(ENDS_AT_ONCE)
-    grace_period();
-    wait_releasing();
-    grace_period();
-#endif
+    wait_for_everybody();
     /* the devices are synchronised here */
     if
     :: true -> manager = OPEN; goto out /* M238 */
     :: true
     fi;
     do
-    :: left = 0;
+    :: some = 0;
         detach(0);
         detach(1);
         if
-#ifndef DETACH_ONCE
-        :: left -> wait_releasing() /* a release that began after the waits; it may be active again */
+#if !defined(DETACH_ONCE) && !defined(ENDS_AT_ONCE)
+        :: some -> wait_for_everybody() /* a release that began after the waits may be active again */
 #endif
         :: else -> break
         fi

@@ -51,7 +51,7 @@
 
 mtype = { ENSURE, MOVE, DROP };                      /* actions */
 mtype = { NO_OP, REMOVE, COPY, LOAD };               /* how they are done */
-mtype = { GO, SLEEP, RECHECK, REFUSED };             /* what examining says */
+mtype = { GO, SLEEP, RECHECK, REFUSED, STAY };       /* what examining says */
 mtype = { NOTHING, OK, BUDGET, FAILED, REENTRANCY }; /* results */
 
 #ifdef BEHIND_A_LOAD
@@ -303,18 +303,14 @@ proctype Plan(byte i; mtype action; bit h; bit at; bit inside) {
     look();
     do
     :: status != OK -> goto out
-    :: status == OK && (asleep[i] || woken[i]) ->
-        atomic {
-            woken[i] && !locked;
-            wake_up();
-            if
-            :: status != OK -> refused()
-            :: else
-            fi
-        }
     :: else ->
         atomic {
-            !locked;
+            !locked && !asleep[i];
+            v = GO;
+            if
+            :: woken[i] -> wake_up()
+            :: else
+            fi;
             if
             :: handle[i] == NONE -> /* enters */
                 handle[i] = h;
@@ -326,8 +322,9 @@ proctype Plan(byte i; mtype action; bit h; bit at; bit inside) {
             :: else
             fi;
             if
-            :: status == OK -> examine()
-            :: else -> v = REFUSED; refused()
+            :: status != OK -> v = REFUSED; refused()
+            :: status == OK && asleep[i] -> v = STAY /* until the load is over */
+            :: else -> examine()
             fi;
             if
             :: v == GO -> locked = 1
@@ -337,12 +334,12 @@ proctype Plan(byte i; mtype action; bit h; bit at; bit inside) {
                 :: status != OK -> refused()
                 :: else
                 fi
-            :: v == RECHECK || v == REFUSED
+            :: v == RECHECK || v == REFUSED || v == STAY
             fi
         };
         if
         :: v == RECHECK -> look()
-        :: v == SLEEP || v == REFUSED
+        :: v == SLEEP || v == REFUSED || v == STAY
         :: v == GO ->
             atomic {
                 claim_one(P);

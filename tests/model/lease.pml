@@ -264,14 +264,17 @@ inline meet(v, mine) {
 }
 
 inline outcomes(granted) {
+#ifndef TAKER_BY_RECORD
     if
-    :: mine0 -> STORE(10 + mine0, (granted -> GRANTED : FAILED)); mine0 = 0
+    :: mine0 -> STORE(10 + mine0, (granted -> GRANTED : FAILED))
     :: else
     fi;
     if
-    :: mine1 -> STORE(10 + mine1, (granted -> GRANTED : FAILED)); mine1 = 0
+    :: mine1 -> STORE(10 + mine1, (granted -> GRANTED : FAILED))
     :: else
-    fi
+    fi;
+#endif
+    d_step { mine0 = 0; mine1 = 0 }
 }
 
 proctype Reader(byte r) {

@@ -2,9 +2,10 @@
 /*
  * The reaper's sleep: no pending lease is left in the queue of a reaper that sleeps.
  *
- * Stands for: tn__life_wake(), go_to_sleep(), step(), run(), tn__reaper_stop() (lifetime/reaper.c);
- * enqueue() (lifetime/release.c); take_queued() and the list of waiting leases (lifetime/reap.c);
- * tn__store_note_garbage() (placement/collect.c); the queue of base/queue.c.
+ * Stands for: tn__life_wake(), work(), go_to_sleep(), step(), run(), tn__reaper_stop()
+ * (lifetime/reaper.c); enqueue() (lifetime/release.c); take_queued() and the list of waiting leases
+ * (lifetime/reap.c); tn__store_note_garbage() (placement/collect.c); the queue of base/queue.c. The
+ * garbage stands for that of the store and of the lifetimes.
  *
  * Three threads push one record each. A push has two steps, as in the queue: the tail moves, then
  * the link is written; until then the queue is not empty, but nothing can be popped. A fourth thread

@@ -172,7 +172,7 @@ proctype Observer() {
     counts(sum, raw, odd);
     counts(sum_again, raw_again, odd_again);
     if
-    :: raw == raw_again && !odd_again && number == pinned ->
+    :: sum == sum_again && !odd && !odd_again && number == pinned ->
         assert(pinned + sum_again >= version && pinned + sum_again <= effects) /* V3 */
     :: else
     fi
