@@ -87,6 +87,14 @@ if(TARGET tenure_tool)
   endforeach()
 endif()
 
+# Models of the protocols and their mutants; skips where spin is missing. Not in sanitizer builds:
+# they run none of our code.
+if(NOT TN_SANITIZE AND NOT TN_COVERAGE)
+  add_test(NAME model.promela COMMAND sh ${PROJECT_SOURCE_DIR}/tests/model/run.sh)
+  set_tests_properties(model.promela PROPERTIES
+    LABELS model SKIP_RETURN_CODE 77 TIMEOUT 600 ENVIRONMENT "${tn_test_env}")
+endif()
+
 # The example of README.md, as it stands there.
 file(READ ${PROJECT_SOURCE_DIR}/README.md tn_readme)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/README.md)

@@ -46,7 +46,7 @@
  *   fails  pins_after_states     assertion  -DP1=0 -DPINS_AFTER_STATES
  *   fails  acquiring_ignored     assertion  -DP1=0 -DACQUIRING_IGNORED
  *   fails  acquiring_in_use      assertion  -DACQUIRING_IN_USE
- *   fails  taker_by_record       assertion  -DROUNDS=2 -DP0=1 -DP1=2 -DTAKER_BY_RECORD
+ *   fails  taker_by_record       assertion  -DROUNDS=2 -DP0=1 -DP1=2 -DP1_FAILS -DTAKER_BY_RECORD
  *   fails  one_word_reading      assertion  -DROUNDS=2 -DP0=1 -DP1=0 -DONE_WORD_READING
  *   fails  outcome_first         assertion  -DP1=0 -DOUTCOME_FIRST
  *   fails  done_reused           assertion  -DROUNDS=2 -DP1=0 -DCUDA -DDONE_REUSED
