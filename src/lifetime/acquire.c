@@ -58,14 +58,11 @@ static bool fail_unavailable(attempt *a, size_t i, bool busy) {
 static bool pin_one(attempt *a, const tn_version *version, size_t i) {
     tn__pin *pin = &a->pins->pin[i];
     uint64_t index = tn__load_rlx(&pin->index);
-    const tn__value *value = tn__version_value(version, index);
-    if (!value)
-        return fail_handle(a, i,
-                           index <= version->issued ? TN_HANDLE_DISCARDED : TN_HANDLE_UNKNOWN);
-    if (value->type != tn__load_rlx(&pin->type))
-        return fail_handle(a, i, TN_HANDLE_UNKNOWN);
-    if (value->discarded)
-        return fail_handle(a, i, TN_HANDLE_DISCARDED);
+    const tn__value *value = NULL;
+    enum tn_handle_cause cause =
+        tn__version_judge(version, index, tn__load_rlx(&pin->type), &value);
+    if (tn__unlikely(cause != TN_HANDLE_CAUSE_NONE))
+        return fail_handle(a, i, cause);
     tn__mat *mat = tn__value_mat(value, a->at);
     if (!mat)
         return fail_unavailable(a, i, false);
@@ -155,26 +152,20 @@ static bool try_pins(attempt *a, tn__slot *slot) {
 }
 
 static TN__COLD tn_status attempt_error(const attempt *a) {
-    if (a->status == TN_ERR_CLOSED || a->status == TN_ERR_FORKED || a->status == TN_ERR_REENTRANCY)
+    if (a->status != TN_ERR_HANDLE && a->status != TN_ERR_UNAVAILABLE)
         return tn__life_refuse(a->status);
     const tn__pin *pin = &a->pins->pin[a->failed];
     tn_handle handle = {a->life->manager, tn__load_rlx(&pin->index), tn__load_rlx(&pin->type)};
-    static const char *const causes[] = {"", "foreign", "unknown", "discarded"};
-    char name[TN_LOCATION_NAME_MAX];
-    tn_error *e;
     if (a->status == TN_ERR_HANDLE)
-        e = tn__error(TN_ERR_HANDLE, "handle %llu is %s", (unsigned long long)handle.index,
-                      causes[a->cause]);
-    else
-        e = tn__error(TN_ERR_UNAVAILABLE, "value %llu is %s at %s",
-                      (unsigned long long)handle.index, a->busy ? "being removed" : "not resident",
-                      tn__location_text(a->at, name));
-    e->handle_cause = a->cause;
+        return tn__handle_refuse(a->life->manager, handle, a->cause);
+    char name[TN_LOCATION_NAME_MAX];
+    tn_error *e =
+        tn__error(TN_ERR_UNAVAILABLE, "value %llu is %s at %s", (unsigned long long)handle.index,
+                  a->busy ? "being removed" : "not resident", tn__location_text(a->at, name));
     e->busy = a->busy;
     e->handle = handle;
     e->at = a->at;
-    e->manager = a->life->manager;
-    return a->status;
+    return TN_ERR_UNAVAILABLE;
 }
 
 /* The section. The record is FREE before and after a failure, ACTIVE after success. */
@@ -201,22 +192,12 @@ static tn_status commit(attempt *a, tn__slot *slot, uint64_t generation) {
     return ok ? TN_OK : a->status;
 }
 
-static tn_status check_foreign(const tn__life *life, const tn_handle *handles, size_t count,
-                               size_t *usable) {
-    for (*usable = 0; *usable < count; ++*usable)
-        if (handles[*usable].manager != life->manager)
-            return TN_ERR_HANDLE;
-    return TN_OK;
-}
-
-static TN__COLD tn_status foreign(const tn__life *life, tn_handle handle) {
-    tn_error *e = tn__error(TN_ERR_HANDLE, "handle %llu belongs to manager %llu, not to %llu",
-                            (unsigned long long)handle.index, (unsigned long long)handle.manager,
-                            (unsigned long long)life->manager);
-    e->handle_cause = TN_HANDLE_FOREIGN;
-    e->handle = handle;
-    e->manager = life->manager;
-    return TN_ERR_HANDLE;
+/* How many handles stand before the first foreign one. */
+static size_t own_handles(const tn__life *life, const tn_handle *handles, size_t count) {
+    size_t own = 0;
+    while (own < count && handles[own].manager == life->manager)
+        own++;
+    return own;
 }
 
 /* Leases and holds alike. */
@@ -227,10 +208,10 @@ static tn_status acquire(tn__life *life, enum tn__record_kind kind, const tn_han
     tn_status status = tn__life_thread(life, &thread);
     if (status != TN_OK)
         return status;
-    size_t usable;
-    bool some_foreign = check_foreign(life, handles, count, &usable) != TN_OK;
+    size_t usable = own_handles(life, handles, count);
+    bool some_foreign = usable < count;
     if (some_foreign && usable == 0)
-        return foreign(life, handles[0]);
+        return tn__handle_refuse(life->manager, handles[0], TN_HANDLE_FOREIGN);
     tn__slot *slot = tn__life_own_slot(life, thread);
     tn__record *record = tn__record_obtain(slot);
     if (!record)
@@ -252,7 +233,8 @@ static tn_status acquire(tn__life *life, enum tn__record_kind kind, const tn_han
         bool resident = pin_all(&a);
         tn__rcu_unlock();
         tn__record_recycle(record, slot);
-        return resident ? foreign(life, handles[usable]) : attempt_error(&a);
+        return resident ? tn__handle_refuse(life->manager, handles[usable], TN_HANDLE_FOREIGN)
+                        : attempt_error(&a);
     }
     status = commit(&a, slot, generation);
     if (tn__unlikely(status != TN_OK)) {

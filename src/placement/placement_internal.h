@@ -146,7 +146,13 @@ const tn__place *tn__version_place(const tn_version *v, tn_location at);
 const tn__value *tn__version_next(const tn_version *v, uint64_t index);
 /* The first materialization at a place whose value index is >= `index`; NULL: none. */
 tn__mat *tn__place_next(const tn__place *place, uint64_t index);
-/* M7 after the foreign check: TN_OK with *out, or TN_ERR_HANDLE with its cause in the detail.
+/* M7 but for the foreign check, without a detail: why the handle is refused, or *out. */
+enum tn_handle_cause tn__version_judge(const tn_version *v, uint64_t index,
+                                       const tn_value_type *type, const tn__value **out);
+/* TN_ERR_HANDLE with its detail. `manager` is the manager that was called. */
+TN__COLD tn_status tn__handle_refuse(uint64_t manager, tn_handle handle,
+                                     enum tn_handle_cause cause);
+/* M7, all of it: TN_OK with *out, or TN_ERR_HANDLE with its cause in the detail.
  * `manager` is this manager's id. */
 TN_NODISCARD tn_status tn__version_resolve(const tn_version *v, uint64_t manager, tn_handle handle,
                                            const tn__value **out);

@@ -34,13 +34,15 @@ tn__mat *tn__place_next(const tn__place *place, uint64_t index) {
     return tn__radix_next(&place->resident, index);
 }
 
-static TN__COLD tn_status refuse(uint64_t manager, tn_handle handle, enum tn_handle_cause cause,
-                                 enum tn_reason reason, const char *what) {
+tn_status tn__handle_refuse(uint64_t manager, tn_handle handle, enum tn_handle_cause cause) {
+    static const char *const texts[] = {"is fine", "is foreign", "is unknown", "was discarded"};
+    static const enum tn_reason reasons[] = {TN_REASON_NONE, TN_REASON_HANDLE_FOREIGN,
+                                             TN_REASON_HANDLE_UNKNOWN, TN_REASON_HANDLE_DISCARDED};
     tn_error *e = tn__error(TN_ERR_HANDLE, "handle %llu of manager %llu %s (manager %llu)",
                             (unsigned long long)handle.index, (unsigned long long)handle.manager,
-                            what, (unsigned long long)manager);
+                            texts[cause], (unsigned long long)manager);
     e->handle_cause = (uint32_t)cause;
-    e->reason = (uint32_t)reason;
+    e->reason = (uint32_t)reasons[cause];
     e->manager = manager;
     e->handle = handle;
     return TN_ERR_HANDLE;
@@ -48,17 +50,23 @@ static TN__COLD tn_status refuse(uint64_t manager, tn_handle handle, enum tn_han
 
 /* An index that was issued but is absent was discarded long ago (D12); its type is not known any
  * longer. */
+enum tn_handle_cause tn__version_judge(const tn_version *v, uint64_t index,
+                                       const tn_value_type *type, const tn__value **out) {
+    const tn__value *value = tn__version_value(v, index);
+    if (!value)
+        return index != 0 && index <= v->issued ? TN_HANDLE_DISCARDED : TN_HANDLE_UNKNOWN;
+    if (value->type != type)
+        return TN_HANDLE_UNKNOWN;
+    if (value->discarded)
+        return TN_HANDLE_DISCARDED;
+    *out = value;
+    return TN_HANDLE_CAUSE_NONE;
+}
+
 tn_status tn__version_resolve(const tn_version *v, uint64_t manager, tn_handle handle,
                               const tn__value **out) {
-    if (handle.manager != manager)
-        return refuse(manager, handle, TN_HANDLE_FOREIGN, TN_REASON_HANDLE_FOREIGN, "is foreign");
-    const tn__value *value = tn__version_value(v, handle.index);
-    bool forgotten = !value && handle.index != 0 && handle.index <= v->issued;
-    if (!forgotten && (!value || value->type != handle.type))
-        return refuse(manager, handle, TN_HANDLE_UNKNOWN, TN_REASON_HANDLE_UNKNOWN, "is unknown");
-    if (forgotten || value->discarded)
-        return refuse(manager, handle, TN_HANDLE_DISCARDED, TN_REASON_HANDLE_DISCARDED,
-                      "was discarded");
-    *out = value;
-    return TN_OK;
+    enum tn_handle_cause cause = TN_HANDLE_FOREIGN;
+    if (handle.manager == manager)
+        cause = tn__version_judge(v, handle.index, handle.type, out);
+    return cause == TN_HANDLE_CAUSE_NONE ? TN_OK : tn__handle_refuse(manager, handle, cause);
 }

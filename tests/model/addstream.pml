@@ -3,14 +3,14 @@
  * Adding a consumer stream to a lease against its release and the reuse of its record.
  *
  * Stands for: tn__lease_add_stream(), look(), add(), listed(), head_set(), tn__streams_open(),
- * tn__streams_close(), tn__streams_reopen(), tn__streams_retire() (lifetime/streams.c); the calls of
- * them in end_cuda() and fall_back() (release.c) and in acquire() (acquire.c).
+ * tn__streams_close(), tn__streams_reopen(), tn__streams_retire() (lifetime/streams.c); the calls
+ * of them in end_cuda() and fall_back() (release.c) and in acquire() (acquire.c).
  *
- * The head of a record's list is {generation, first node}, changed by one CAS and read in two loads.
- * The owner of the lease (generation 1, stream 1 in the record's own node) releases it; recording may
- * fail once, then the list is opened again. After the release the record is used for generation 2.
- * Two threads add streams 2 and 3 (SAME: both stream 2) to generation 1, each with a node of its own.
- * Retired nodes are freed after a grace period.
+ * The head of a record's list is {generation, first node}, changed by one CAS and read in two
+ * loads. The owner of the lease (generation 1, stream 1 in the record's own node) releases it;
+ * recording may fail once, then the list is opened again. After the release the record is used for
+ * generation 2. Two threads add streams 2 and 3 (SAME: both stream 2) to generation 1, each with a
+ * node of its own. Retired nodes are freed after a grace period.
  *
  * Holds
  *  A1 a stream was added with success if and only if the release that ended the lease recorded an
@@ -18,8 +18,8 @@
  *  A2 the list of generation 2 has its own stream only.
  *  A3 nobody reads a freed node.
  *
- * Not claimed: a stream that two threads add while a failing release opens the list again may be listed
- * twice; it then gets two events.
+ * Not claimed: a stream that two threads add while a failing release opens the list again may be
+ * listed twice; it then gets two events.
  *
  * Runs (read by run.sh)
  *   holds  two_streams

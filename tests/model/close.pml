@@ -2,17 +2,17 @@
 /*
  * Close and forced close against acquires and releases.
  *
- * Stands for: tn__life_close(), attempt(), tn__life_close_force(), shut_out(), wait_for_everybody(),
- * visit_detach(), detach_all() (lifetime/close.c); tn__decision_settle(), tn__decision_meet(),
- * tn__decision_outcome() (removal.c); commit(), manager_open() (acquire.c); activate() (reserve.c);
- * attempt(), end_cuda(), leave(), fall_back() and, with HOST, end_host() (release.c); tn__pending_complete()
- * and tn__pending_consume() (reap.c).
+ * Stands for: tn__life_close(), attempt(), tn__life_close_force(), shut_out(),
+ * wait_for_everybody(), visit_detach(), detach_all() (lifetime/close.c); tn__decision_settle(),
+ * tn__decision_meet(), tn__decision_outcome() (removal.c); commit(), manager_open() (acquire.c);
+ * activate() (reserve.c); attempt(), end_cuda(), leave(), fall_back() and, with HOST, end_host()
+ * (release.c); tn__pending_complete() and tn__pending_consume() (reap.c).
  *
  * Each reader acquires once and, if it got its lease, releases it or keeps it; recording the events
- * may fail, and then the lease ends at once or is active again and is released once more. The stores
- * of an acquire go through a store buffer; read-modify-writes and the ends of sections empty it. A
- * grace period waits for one moment outside a section of each reader. A reader with a lease may also
- * look a payload up, in a section.
+ * may fail, and then the lease ends at once or is active again and is released once more. The
+ * stores of an acquire go through a store buffer; read-modify-writes and the ends of sections empty
+ * it. A grace period waits for one moment outside a section of each reader. A reader with a lease
+ * may also look a payload up, in a section.
  *
  * Holds
  *  C1 nobody gets a lease from a closed manager.
@@ -274,7 +274,7 @@ again:
     do
     :: scan();
         if
-        :: acquiring && !in_use && decision[n] == TRYING -> /* until a word or the decision changes */
+        :: acquiring && !in_use && decision[n] == TRYING -> /* until there is something new */
             word[0] != ACQUIRING && word[1] != ACQUIRING || decision[n] != TRYING
         :: else -> break
         fi
@@ -345,7 +345,7 @@ proctype ForcedCloser() {
         detach(1);
         if
 #if !defined(DETACH_ONCE) && !defined(ENDS_AT_ONCE)
-        :: some -> wait_for_everybody() /* a release that began after the waits may be active again */
+        :: some -> wait_for_everybody() /* a release that began since may be active again */
 #endif
         :: else -> break
         fi

@@ -3,17 +3,18 @@
  * Who goes when: the waiting queue of the transitions.
  *
  * Stands for: tn__flow_admit(), examine(), claim_all(), must_wait(), others_hold(), behind(),
- * blocker(), wait_turn(), join(), tn__flow_load_done(), tn__flow_leave() (transition/flow.c); look(),
- * judge(), admit(), run_all() (action.c); tn__choose() (choose.c); call_source(),
- * admit_destination(), load() (perform.c); tn__run_commit(), publish(), lower(), give_back(), leave()
- * (commit.c); the sums of placement/ledger.c; with SERIAL also tn__life_guard_raise() and
+ * blocker(), wait_turn(), join(), tn__flow_load_done(), tn__flow_leave() (transition/flow.c);
+ * look(), judge(), admit(), run_all() (action.c); tn__choose() (choose.c); call_source(),
+ * admit_destination(), load() (perform.c); tn__run_commit(), publish(), lower(), give_back(),
+ * leave() (commit.c); the sums of placement/ledger.c; with SERIAL also tn__life_guard_raise() and
  * tn__life_enter_waited().
  *
  * Two values of one byte with sources at P; locations P and C. A plan looks (without the lock), is
- * admitted, works, and commits; its source, its copy and its removal may fail. A waiter sleeps until a
- * broadcast. What is done under the writer lock is one step, but a reserve, which does not take
- * it, may come between the judging of bytes and their claim. Storage is freed without the lock, and its bytes
- * are given back afterwards. Reservations are given back without a word to the queue.
+ * admitted, works, and commits; its source, its copy and its removal may fail. A waiter sleeps
+ * until a broadcast. What is done under the writer lock is one step, but a reserve, which does not
+ * take it, may come between the judging of bytes and their claim. Storage is freed without the
+ * lock, and its bytes are given back afterwards. Reservations are given back without a word to the
+ * queue.
  *
  * Holds
  *  W1 everybody ends with a result; no state but the finished one is without successor.
@@ -31,6 +32,7 @@
  *   holds  reserves                          -DRESERVES
  *   holds  serial                            -DSERIAL
  *   holds  callbacks                         -DCALLBACKS
+ *   deep   any_order                         -DBEHIND_A_LOAD -DANY_ORDER
  *   live   stream_elsewhere                  -DSTREAM=P
  *   live   stream_here                       -DSTREAM=C
  *   fails  broadcast_at_settle    stuck      -DQUEUE -DBROADCAST_AT_SETTLE
@@ -54,7 +56,7 @@ mtype = { NO_OP, REMOVE, COPY, LOAD };               /* how they are done */
 mtype = { GO, SLEEP, RECHECK, REFUSED, STAY };       /* what examining says */
 mtype = { NOTHING, OK, BUDGET, FAILED, REENTRANCY }; /* results */
 
-#ifdef BEHIND_A_LOAD
+#if defined(BEHIND_A_LOAD) && !defined(ANY_ORDER)
 #define MAY_FAIL false /* only the load in front */
 #else
 #define MAY_FAIL true
@@ -297,7 +299,7 @@ proctype Plan(byte i; mtype action; bit h; bit at; bit inside) {
     byte seen, others, front = NONE;
     mtype step, v, status = OK;
     bit no_room, joined_failed;
-#ifdef BEHIND_A_LOAD
+#if defined(BEHIND_A_LOAD) && !defined(ANY_ORDER)
     i == 0 || in_flight[0] || result[0] != NOTHING;
 #endif
     look();
@@ -527,7 +529,7 @@ ltl ends { <> (result[0] != NOTHING) }
 init {
     atomic {
 #if defined(BEHIND_A_LOAD)
-        /* A load in flight; behind it a drop and a move of its value, and a plan that does not fit. */
+        /* A load; behind it a drop and a move of its value, and a plan that does not fit. */
         budget[P] = 2; budget[C] = 2; reserved[C] = 2; resident[1] = IN(P); used[P] = 1;
         run Plan(0, ENSURE, 0, C, 0);
         run Plan(1, DROP, 0, C, 0);

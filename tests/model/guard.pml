@@ -8,10 +8,10 @@
  * (fast.h); commit() (acquire.c) and activate() (reserve.c), which are alike here.
  *
  * Releases of a CUDA lease, of a host lease, of a host lease on the hot path, and of a CUDA lease
- * with wait; and an acquire. Each checks the manager word inside the section in which it takes effect,
- * but the hot path, which has no section; a CUDA release has a second section without a check.
- * With DESTROY the manager is closed as soon as nothing is open, and then destroyed, though the
- * releases have not returned.
+ * with wait; and an acquire. Each checks the manager word inside the section in which it takes
+ * effect, but the hot path, which has no section; a CUDA release has a second section without a
+ * check. With DESTROY the manager is closed as soon as nothing is open, and then destroyed, though
+ * the releases have not returned.
  *
  * Holds
  *  G1 while the callback runs, nothing of these operations takes effect or is counted.
@@ -19,8 +19,9 @@
  *  G3 everybody ends.
  *  D1 (DESTROY) nothing is freed that a release still touches.
  *
- * Not claimed, as nobody can look meanwhile: the completion of a pending lease (tn__pending_complete())
- * and the release of the hot path have no section, and may be decided while a callback runs.
+ * Not claimed, as nobody can look meanwhile: the completion of a pending lease
+ * (tn__pending_complete()) and the release of the hot path have no section, and may be decided
+ * while a callback runs.
  *
  * Runs (read by run.sh)
  *   holds  guard

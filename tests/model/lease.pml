@@ -9,19 +9,20 @@
  * tn__life_help(), pass(), tn__pending_complete(), tn__pending_consume() (reap.c);
  * tn__record_obtain() and tn__record_recycle() (record.c); tn__heavy_fence(), tn__light_fence().
  *
- * Two values, a (1) and b (2). Readers have one record each and acquire a set of values ROUNDS times;
- * their stores go through store buffers, which empty at any time, at a read-modify-write, at the
- * end of a section, and at a heavy fence. Plans want a set removed; overlapping plans exclude each
- * other by their claims on the handles; one may take and then fail. A lease is released by its
+ * Two values, a (1) and b (2). Readers have one record each and acquire a set of values ROUNDS
+ * times; their stores go through store buffers, which empty at any time, at a read-modify-write, at
+ * the end of a section, and at a heavy fence. Plans want a set removed; overlapping plans exclude
+ * each other by their claims on the handles; one may take and then fail. A lease is released by its
  * reader and, with FOREIGN, by another thread too. With CUDA, readers leave work on a device, which
  * reads what they pinned until it ends, at any time.
  *
  * Holds
  *  L1 storage is not freed while a lease pins it, or work queued before its release reads it.
  *  L2 a lease of both values pins both.
- *  L3 nobody but plans waits: readers end whatever the others do.
+ *  L3 readers wait for nobody: they end also if a plan stops half-way (STOPS).
  *  L4 each generation of a record ends once, and is completed and queued once.
- *  R1 a plan is refused as "in use" only if one of its values was leased at some moment of its call.
+ *  R1 a plan is refused as "in use" only if one of its values was leased at some moment of its
+ *     call.
  *  R2 everybody ends; the bound on attempts is never reached.
  *
  * Not covered: more than two readers; machines that reorder more than TSO does; reclaim of
@@ -36,9 +37,12 @@
  *   holds  cuda                             -DROUNDS=2 -DP1=0 -DCUDA
  *   holds  cuda_foreign                     -DROUNDS=1 -DP1=0 -DCUDA -DFOREIGN
  *   holds  fence_mode                       -DROUNDS=2 -DP1=0 -DFENCE_MODE
+ *   holds  stopped_plan                     -DROUNDS=2 -DP1=0 -DSTOPS
  *   deep   failing_plan_two_rounds          -DROUNDS=2 -DP0=1 -DP1=2 -DP1_FAILS
  *   deep   two_readers_two_plans            -DREADERS=2
  *   deep   two_readers_failing_plan         -DREADERS=2 -DP1=2 -DP1_FAILS
+ *   deep   two_readers_any_values           -DREADERS=2 -DANY_WANT
+ *   deep   two_readers_two_rounds           -DREADERS=2 -DROUNDS=2 -DP1=0
  *   deep   two_readers_cuda                 -DREADERS=2 -DP1=0 -DCUDA
  *   deep   cuda_foreign_two_rounds          -DROUNDS=2 -DP1=0 -DCUDA -DFOREIGN
  *   fails  no_heavy_fence        assertion  -DP1=0 -DNO_HEAVY_FENCE
@@ -106,7 +110,7 @@ chan buffer[READERS] = [6] of { byte, byte }; /* 0 to 2: the record; 10 + n: a d
 
 /* What really happens, for the claims above. */
 byte leased[2];                  /* leases that pin a, b */
-bit calling[2], was_leased[2];   /* plan p is in its call; ... and one of its values was leased in it */
+bit calling[2], was_leased[2];   /* plan p is in its call; one of its values was leased in it */
 byte pinned[READERS], handed[READERS], ended[READERS], completed[READERS], queued[READERS];
 bit work[READERS], recorded[READERS];
 byte finished;
@@ -198,7 +202,7 @@ inline release(r, g, won) {
 #endif
 }
 
-/* Whoever finds the events complete. An event that was not recorded for this lease counts as complete. */
+/* Whoever finds the events complete. One that was not recorded for this lease counts as such. */
 inline complete(r, seen) {
     seen = memory[r * 3];
     if
@@ -283,8 +287,8 @@ proctype Reader(byte r) {
     do
     :: g < ROUNDS ->
         if
-#if READERS > 1
-        :: g == 0 -> want = 3
+#if READERS > 1 && !defined(ANY_WANT)
+        :: true -> want = 3
 #else
         :: true -> want = 3
         :: true -> want = 2
@@ -472,7 +476,19 @@ inline set_states(value) {
 }
 
 #define SOMEBODY_ACQUIRES                                                                          \
-    (STATE(memory[0]) == ACQUIRING || (READERS > 1 && STATE(memory[(READERS - 1) * 3]) == ACQUIRING))
+    (STATE(memory[0]) == ACQUIRING ||                                                              \
+     (READERS > 1 && STATE(memory[(READERS - 1) * 3]) == ACQUIRING))
+
+inline may_stop() {
+#ifdef STOPS
+    if
+    :: true
+    :: true -> goto stopped
+    fi
+#else
+    skip
+#endif
+}
 
 proctype Plan(bit p) {
     byte mask = MASK(p), where, what, word, seen, d, tries;
@@ -501,6 +517,7 @@ proctype Plan(bit p) {
 again:
     atomic { assert(tries < ATTEMPTS); descriptors++; d = descriptors; tries++ }; /* R2 */
     set_states(d);
+    may_stop();
     heavy_fence();
     do
     :: scan();
@@ -516,6 +533,7 @@ again:
         :: else
         fi
     };
+    may_stop();
     if
     :: decision[d] == TAKEN -> goto taken
     :: decision[d] == WITHDRAWN -> goto give_up
@@ -544,6 +562,7 @@ taken:
     :: p == 1 && P1_END -> set_states(LIVE) /* the plan fails: given back */
     :: else ->
         set_states(GONE);
+        may_stop();
         version = version & (3 - mask);
         atomic {
             assert(!(leased[0] && (mask & 1)) && !(leased[1] && (mask & 2))); /* L1 */
@@ -556,6 +575,14 @@ taken:
     fi;
 done:
     atomic { calling[p] = 0; claims = claims & (3 - mask) }
+#ifdef STOPS
+    ;goto over;
+stopped:
+end_stopped:
+    false;
+over:
+    skip
+#endif
 }
 
 init {
@@ -578,4 +605,8 @@ init {
         run Plan(1)
 #endif
     }
+#ifdef STOPS
+    timeout;
+    assert(finished == READERS) /* L3 */
+#endif
 }

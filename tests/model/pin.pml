@@ -6,11 +6,12 @@
  * tn__store_note_garbage(), take_garbage(), judge_versions(), judge_retired(), finish()
  * (placement/collect.c).
  *
- * A writer publishes versions 1 and 2. Node 0 is in version 0 only, node 1 in versions 0 and 1, node 2
- * in version 1 only. Two observers pin the current version, read its nodes, and let go: by the count
- * (a snapshot), or, HAZARD, one of them by a mark of its thread (what a decision may use). The
- * collector works while there is garbage; a node that a pinned version still has is kept by the
- * youngest such version. A grace period waits for one moment outside a section of each observer.
+ * A writer publishes versions 1 and 2. Node 0 is in version 0 only, node 1 in versions 0 and 1,
+ * node 2 in version 1 only. Two observers pin the current version, read its nodes, and let go: by
+ * the count (a snapshot), or, HAZARD, one of them by a mark of its thread (what a decision may
+ * use). The collector works while there is garbage; a node that a pinned version still has is kept
+ * by the youngest such version. A grace period waits for one moment outside a section of each
+ * observer.
  *
  * Holds
  *  P1 no pinned version is freed, and no node of one.
@@ -18,9 +19,9 @@
  *  P3 a count that has reached 0 stays 0.
  *  P4 when all is over one version is left: nothing was forgotten.
  *
- * P1 has two guards, and with the count each of them is enough: the collector looks at the pins after the
- * grace period, and nobody counts up from 0. A mark has only the first. So LOOK_FIRST fails by
- * itself with HAZARD, and with NO_ZERO_CHECK without; P3 alone shows NO_ZERO_CHECK.
+ * P1 has two guards, and with the count each of them is enough: the collector looks at the pins
+ * after the grace period, and nobody counts up from 0. A mark has only the first. So LOOK_FIRST
+ * fails by itself with HAZARD, and with NO_ZERO_CHECK without; P3 alone shows NO_ZERO_CHECK.
  *
  * Runs (read by run.sh)
  *   holds  counted
@@ -133,8 +134,8 @@ inline look(v) {
     stays[v] = v >= from && v < to && !freed[v] && STAYS(v)
 }
 
-/* Keep a node with the youngest pinned version older than its replacement, or free it. `pinned`: that
- * version + 1, or 0. */
+/* Keep a node with the youngest pinned version older than its replacement, or free it. `pinned`:
+ * that version + 1, or 0. */
 inline judge(n) {
     if
 #ifndef KEPT_BY_NOBODY

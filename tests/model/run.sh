@@ -79,21 +79,22 @@ check() {
     memory=$MEMORY_MIB
     [ "$how" = deep ] && memory=$DEEP_MEMORY_MIB
     build="-O1 -w -DVECTORSZ=2048 -DMEMLIM=$memory"
-    search="-m200000 -w22"
+    search="-m20000 -w20"
     if [ "$how" = live ] || [ "$kind" = cycle ]; then
         build="$build -DNFAIR=4"
         search="$search -a -f"
     else
         build="$build -DSAFETY"
     fi
-    [ "$how" = fails ] && build=$(echo "$build" | sed 's/-O1/-O0/')
+    [ "$how" = fails ] && build=$(echo "$build" | sed 's/-O1/-O0/') # soon over
     [ "$how" = deep ] && build="$build -O2" && search="-m1000000 -w26"
     rm -f ./*.trail ./*out pan ./pan.*
     # shellcheck disable=SC2086 # lists of options
     spin "$@" -a "$file" >spin.out 2>&1 && "${CC:-cc}" $build -o pan pan.c >cc.out 2>&1 &&
-        ./pan $search >out 2>&1 && return 0
-    [ -f out ] && [ -s out ] || cat spin.out cc.out 2>/dev/null
-    [ -f out ]
+        ./pan $search >out 2>&1
+    [ -s out ] && return 0 # pan's exit status says little
+    cat spin.out cc.out 2>/dev/null
+    return 1
 }
 
 states() { sed -n 's/^ *\([0-9.e+]*\) states, stored.*/\1/p' out 2>/dev/null | head -n 1; }
@@ -108,13 +109,19 @@ verdict() {
         echo stuck
     elif grep -q '^pan:[0-9]*: \(acceptance\|non-progress\) cycle' out; then
         echo cycle
-    elif grep -q 'max search depth too small\|reached -DMEMLIM\|out of memory\|Search not completed' out; then
+    elif grep -q 'search depth too small\|MEMLIM\|out of memory\|Search not completed' out; then
         echo incomplete
     elif grep -q 'errors: 0' out; then
         echo holds
     else
         echo unknown
     fi
+}
+
+# The assertion that failed, shortened.
+violated() {
+    sed -n 's/^pan:[0-9]*: assertion violated *\(.*\) (at depth.*/\1/p' out |
+        head -n 1 | cut -c 1-60
 }
 
 # judge HOW KIND: "ok" or why not.
@@ -127,7 +134,7 @@ judge() {
     elif [ "$1" != deep ] && awk "BEGIN { exit !($(states) > $STATES_MAX) }"; then
         echo "WRONG: more than $STATES_MAX states"
     elif [ "$1" = fails ]; then
-        echo "mutant, fails: $found $(sed -n 's/^pan:[0-9]*: assertion violated *\(.*\) (at depth.*/\1/p' out | head -n 1)"
+        echo "mutant, fails: $found $(violated)"
     else
         echo "holds"
     fi

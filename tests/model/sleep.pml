@@ -8,10 +8,11 @@
  * garbage stands for that of the store and of the lifetimes.
  *
  * Three threads push one record each. A push has two steps, as in the queue: the tail moves, then
- * the link is written; until then the queue is not empty, but nothing can be popped. A fourth thread
- * commits a transition (garbage, then a wake-up), with GUARD inside a callback guard. The work of a
- * lease ends at any time, so a pass completes any number of those that wait. The reaper's announcement goes through
- * its store buffer; the other threads only use read-modify-writes here, which empty theirs.
+ * the link is written; until then the queue is not empty, but nothing can be popped. A fourth
+ * thread commits a transition (garbage, then a wake-up), with GUARD inside a callback guard. The
+ * work of a lease ends at any time, so a pass completes any number of those that wait. The reaper's
+ * announcement goes through its store buffer; the other threads only use read-modify-writes here,
+ * which empty theirs.
  *
  * Holds
  *  S1 when nothing can move any more, the queue, the list and the garbage are empty.

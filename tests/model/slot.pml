@@ -2,16 +2,16 @@
 /*
  * Slots: one owner each, taken over when a thread exits, together with their records and counts.
  *
- * Stands for: take_over(), slot_push(), make(), find(), give_back_slots(), prune(), registry_live(),
- * tn__life_registry_remove() (lifetime/slot.c); tn__record_obtain(), tn__record_recycle() (record.c);
- * tn__count_begin(), tn__count_end(); the test for the own slot in tn__fast_release() (fast.h);
- * tn__scan() (scan.c); slots_destroy() (life.c).
+ * Stands for: take_over(), slot_push(), make(), find(), give_back_slots(), prune(),
+ * registry_live(), tn__life_registry_remove() (lifetime/slot.c); tn__record_obtain(),
+ * tn__record_recycle() (record.c); tn__count_begin(), tn__count_end(); the test for the own slot in
+ * tn__fast_release() (fast.h); tn__scan() (scan.c); slots_destroy() (life.c).
  *
- * Threads come, acquire one lease each, hand it over, end a lease of somebody else, and exit; a thread
- * takes over a free slot or adds one. With PLAN, a plan scans all slots and removes what no lease pins
- * (acquires that come later find the plan: lease.pml). With DESTROY one thread exits while the manager is
- * destroyed. With CACHE a thread whose manager is gone ends a lease of another manager, whose slot
- * may be at the old one's address.
+ * Threads come, acquire one lease each, hand it over, end a lease of somebody else, and exit; a
+ * thread takes over a free slot or adds one. With PLAN, a plan scans all slots and removes what no
+ * lease pins (acquires that come later find the plan: lease.pml). With DESTROY one thread exits
+ * while the manager is destroyed. With CACHE a thread whose manager is gone ends a lease of another
+ * manager, whose slot may be at the old one's address.
  *
  * Holds
  *  S1 one thread at a time works in a slot.

@@ -2,10 +2,10 @@
 /*
  * The stale check of an admission that was given an expected state version.
  *
- * Stands for: the last step of such an admission, which plans, scopes and decisions will have: after
- * its claims, or after a refusal was found, wait until each counter is even, then compare the state
- * version with the expected one; if they differ, give everything back and answer "stale". The single
- * actions of src/transition/ expect no version and have no such step. The other side is
+ * Stands for: the last step of such an admission, which plans, scopes and decisions will have:
+ * after its claims, or after a refusal was found, wait until each counter is even, then compare the
+ * state version with the expected one; if they differ, give everything back and answer "stale". The
+ * single actions of src/transition/ expect no version and have no such step. The other side is
  * tn__count_begin() to tn__count_end() of a lifetime operation, and tn__removal_take().
  *
  * A plan wants value a removed and expects version 0. Beside it a thread, by KIND,
@@ -14,7 +14,8 @@
  *  2 makes an operation that fails and counts nothing.
  *
  * Holds
- *  T1 KIND 0: the plan is refused as in use, or stale: it never removes what version 0 shows leased.
+ *  T1 KIND 0: the plan is refused as in use, or stale: it never removes what version 0 shows
+ *     leased.
  *  T2 KIND 1: the plan removes, or is stale: "in use" contradicts an unmoved version 0.
  *  T3 KIND 2: the plan removes: nothing has moved.
  *  T4 the plan ends: a counter does not stay odd.

@@ -7,16 +7,17 @@
  * first_reserve(), tn__life_take_begin(), tn__life_take_end() (reserve.c); try() and
  * tn__state_version() (snapshot/take.c); tn__store_publish() (placement/store.c).
  *
- * Each thread has a slot. LEASES: T0 acquires in record 0; T1 ends that lease, which is not its own,
- * and then makes an acquire that fails; T3 publishes a version. RESERVE: T2 makes the first reserve at a location, which publishes the
- * tracking and shows the reservation under one odd counter, and then adopts from the
- * reservation, which moves bytes from it to the version it publishes and counts nothing by itself; T0 and T3
- * as before. An observer tries a snapshot and then reads the state version. `truth` keeps, for each
- * number of effects, the state that they made.
+ * Each thread has a slot. LEASES: T0 acquires in record 0; T1 ends that lease, which is not its
+ * own, and then makes an acquire that fails; T3 publishes a version. RESERVE: T2 makes the first
+ * reserve at a location, which publishes the tracking and shows the reservation under one odd
+ * counter, and then adopts from the reservation, which moves bytes from it to the version it
+ * publishes and counts nothing by itself; T0 and T3 as before. An observer tries a snapshot and
+ * then reads the state version. `truth` keeps, for each number of effects, the state that they
+ * made.
  *
  * Holds
- *  V1 an exact snapshot shows the state that as many effects as its version says have made: so two of
- *     one version show one state, and none shows half an effect.
+ *  V1 an exact snapshot shows the state that as many effects as its version says have made: so two
+ *     of one version show one state, and none shows half an effect.
  *  V2 it shows the location tracked if and only if the reservation was made.
  *  V3 a state version that was read while nothing moved is the number of effects, and not smaller
  *     than an earlier one.
@@ -59,7 +60,8 @@ bit over[4];
 #define SEEN(k) (COUNTS(word[k]) -> (k == 2 -> 32 * (1 + bytes) : 8 << (k)) : 0)
 #define TRUE(k) (word[k] == ACTIVE -> (k == 2 -> 32 * (1 + bytes) : 8 << (k)) : 0)
 
-#define EFFECT(step) d_step { step; effects++; truth[effects] = shows + TRUE(0) + TRUE(1) + TRUE(2) }
+#define EFFECT(step)                                                                               \
+    d_step { step; effects++; truth[effects] = shows + TRUE(0) + TRUE(1) + TRUE(2) }
 #define PUBLISH(bits) EFFECT(number++; shows = shows | (bits))
 
 inline begin(slot) { old = counter[slot]; counter[slot] = old + 1 }
