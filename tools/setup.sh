@@ -45,6 +45,7 @@ look() {
         have c++ || have g++ || missing g++ "a C++17 compiler"
         have python3 || missing python3 "python3 >= 3.9"
         have valgrind || missing valgrind "valgrind (exact instruction counts)"
+        have spin || missing spin "spin (models of the protocols)"
         library cmocka libcmocka-dev "cmocka >= 1.1.5 with headers"
     fi
     if [ "$want" = bench ]; then

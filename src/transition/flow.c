@@ -106,9 +106,14 @@ static enum examined claim_all(tn__trans *t, tn__ticket *ticket, tn_status *stat
         return WAIT;
     for (int i = 1; i >= 0; i--) {
         tn__need *need = &ticket->needs[i];
-        if (tn__need_claim(need) || need->optional)
+        if (tn__need_claim(need))
             continue;
-        unclaim_all(ticket); /* taken by a reserve meanwhile, or it never fitted */
+        bool wait = others_hold(t, need); /* a reserve was faster: ask again */
+        if (!wait && need->optional)
+            continue;
+        unclaim_all(ticket);
+        if (wait)
+            return WAIT;
         *status = tn__store_refuse(t->store, need->at, need->bytes);
         return REFUSED;
     }
