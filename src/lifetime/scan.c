@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Scans of all record blocks. Each record is read as word, pins, word: what was read counts only
- * if the word is the same at both ends. ACTIVE and RELEASING count as uses (or holds, by kind),
- * PENDING as pending, nothing else counts.
+ * Scans of all record blocks. Each record is read as word, pins, word: what was read counts only if
+ * the word speaks of the same life at both ends. ACTIVE and RELEASING count as uses (or holds, by
+ * kind), PENDING as pending, nothing else counts.
  */
 #include <string.h>
 
@@ -44,12 +44,18 @@ static void add_protection(tn__protection *p, uint64_t word, uint64_t what) {
         p->uses++;
 }
 
-static bool same_word(tn__record *record, uint64_t word) {
+/* What was read speaks of the life that `word` names. A release that begins meanwhile (ACTIVE ->
+ * RELEASING, which is no effect and is not counted) changes nothing of it: to leave the record out then
+ * would lose a use that an exact snapshot must have. */
+static bool same_life(tn__record *record, uint64_t word) {
     /* [word] acquire fence. Pairs: release stores of pins and words. Orders: the fields read ->
      * the second reading of the word; an acquire load alone cannot order what came before it.
      * Without: fields of the next life count for this one. */
     tn__fence_acq();
-    return tn__load_rlx(&record->pair.low) == word;
+    uint64_t again = tn__load_rlx(&record->pair.low);
+    enum tn__record_state state = tn__word_state(again);
+    return tn__word_generation(again) == tn__word_generation(word) &&
+           (state == TN__ACTIVE || state == TN__RELEASING || state == TN__PENDING);
 }
 
 static tn__scan_step visit_protection(void *context, tn__record *record, uint64_t word) {
@@ -63,7 +69,7 @@ static tn__scan_step visit_protection(void *context, tn__record *record, uint64_
         bool hit = false;
         for (size_t i = 0; i < view.count && !hit; i++)
             hit = tn__load_rlx(&view.pins->pin[i].mat) == s->mats[m];
-        if (hit && same_word(record, word))
+        if (hit && same_life(record, word))
             add_protection(&s->out[m], word, what);
     }
     return TN__SCAN_ON;
@@ -86,7 +92,7 @@ static tn__scan_step visit_totals(void *context, tn__record *record, uint64_t wo
     if (state != TN__ACTIVE && state != TN__RELEASING && state != TN__PENDING)
         return TN__SCAN_ON;
     uint64_t what = tn__load_rlx(&record->what);
-    if (!same_word(record, word))
+    if (!same_life(record, word))
         return TN__SCAN_ON;
     if (state == TN__PENDING)
         t->pending_leases++;
@@ -171,7 +177,7 @@ static bool show(walk *w, tn__record *record, uint64_t word, tn__pin_view view,
             pins[i] = (tn__seen_pin){tn__load_rlx(&view.pins->pin[i].mat),
                                      tn__load_rlx(&view.pins->pin[i].index)};
     }
-    return !same_word(record, word) || w->each(w->context, &seen);
+    return !same_life(record, word) || w->each(w->context, &seen);
 }
 
 static tn__scan_step visit_walk(void *context, tn__record *record, uint64_t word) {
