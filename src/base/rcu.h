@@ -36,6 +36,9 @@ void tn__rcu_unlock(void);
  * section. False: not ready, or one of the two membarriers (liburcu's, ours) cannot be had; use the
  * slow way. So a section entered here needs no more than a compiler fence for a light fence.
  */
+/* The rare end of a section: somebody waits for a grace period. */
+TN__COLD void tn__rcu_wake(void);
+
 #if TN__TSAN
 /* TSan must see liburcu's calls; what is inside the section stays the same. */
 static inline bool tn__rcu_enter(tn__thread *thread, unsigned long *out_entered) {
@@ -68,7 +71,6 @@ static inline bool tn__rcu_enter(tn__thread *thread, unsigned long *out_entered)
     tn__fence_compiler();
     return true;
 }
-TN__COLD void tn__rcu_wake(void);
 /* `entered`: what tn__rcu_enter() gave. */
 static inline void tn__rcu_leave(tn__thread *thread, unsigned long entered) {
     unsigned long *word = thread->rcu_word;

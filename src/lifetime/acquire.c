@@ -14,7 +14,8 @@ typedef struct attempt {
     tn__pins *pins;
     size_t count;
     tn_location at;
-    tn__removal *closing; /* a closing plan that this attempt has aborted */
+    const tn_version *version; /* looked up in */
+    tn__removal *closing;      /* a closing plan that this attempt has aborted */
     tn_status status;
     enum tn_handle_cause cause;
     bool busy;
@@ -75,9 +76,9 @@ static bool pin_one(attempt *a, const tn_version *version, size_t i) {
 }
 
 static bool pin_all(attempt *a) {
-    const tn_version *version = tn__store_current(a->life->store);
+    a->version = tn__store_current(a->life->store);
     for (size_t i = 0; i < a->count; i++)
-        if (!pin_one(a, version, i))
+        if (!pin_one(a, a->version, i))
             return false;
     TN__AT(TN__POINT_PINS_STORED, a->record);
     tn__light_fence(); /* [fence] pins stored -> state words loaded */
@@ -134,8 +135,17 @@ static bool manager_open(attempt *a) {
     return false;
 }
 
+/* GONE: look up again, once, if the version without it is published by now; otherwise it would be
+ * found again. So a reader looks twice at most once for each removal. */
+static bool look_again(const attempt *a, tn__slot *slot, int look) {
+    if (look > 0 || tn__store_current(a->life->store) == a->version)
+        return false;
+    tn__store_rlx(&slot->looks, tn__load_rlx(&slot->looks) + 1);
+    return true;
+}
+
 static bool try_pins(attempt *a, tn__slot *slot) {
-    for (int look = 0; look < 2; look++) {
+    for (int look = 0;; look++) {
         if (!pin_all(a))
             return false;
         switch (states(a)) {
@@ -143,12 +153,11 @@ static bool try_pins(attempt *a, tn__slot *slot) {
             return manager_open(a);
         case STATES_TAKEN:
             return fail_unavailable(a, a->failed, true);
-        case STATES_GONE: /* look up again, once: the version without it may be published by now */
-            tn__store_rlx(&slot->looks, tn__load_rlx(&slot->looks) + 1);
-            break;
+        case STATES_GONE:
+            if (!look_again(a, slot, look))
+                return fail_unavailable(a, a->failed, true);
         }
     }
-    return fail_unavailable(a, a->failed, true);
 }
 
 static TN__COLD tn_status attempt_error(const attempt *a) {

@@ -117,13 +117,25 @@ static void expect_ledgers(tn_manager *m) {
     tn__store_unpin(m->store, v);
 }
 
+/* No plan, alive or failed, has left its mark on a materialization. */
+static void expect_live(tn_manager *m) {
+    const tn_version *v = tn__store_pin(m->store);
+    for (const tn__value *value = tn__version_next(v, 0); value;
+         value = tn__version_next(v, value->index + 1))
+        for (uint32_t i = 0; i < value->mat_count; i++)
+            assert_int_equal(tn__load_acq(&value->mats[i]->state), TN__MAT_LIVE);
+    tn__store_unpin(m->store, v);
+}
+
 static void expect_quiet(tn_manager *m) {
     assert_null(m->trans->flow.waiting);
     assert_null(m->trans->flow.in_flight);
     uintptr_t word = tn__load_acq(&m->life->gate->word);
     assert_true(word == TN__MANAGER_OPEN || word == TN__MANAGER_CLOSED);
-    if (word == TN__MANAGER_OPEN)
-        expect_ledgers(m);
+    if (word != TN__MANAGER_OPEN)
+        return;
+    expect_ledgers(m);
+    expect_live(m);
 }
 
 /* ---- One run ---- */

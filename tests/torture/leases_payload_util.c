@@ -150,6 +150,16 @@ uint64_t tort_payloads_live(void) { return live; }
 
 uint64_t tort_pageable_peak(void) { return pageable_peak; }
 
+/* What a test that failed has left behind is never freed: its threads may still run. */
+void tort_payloads_begin(void) {
+    if (live == 0)
+        return;
+    free_payloads = all_payloads = NULL;
+    memset(free_blocks, 0, sizeof free_blocks);
+    all_blocks = NULL;
+    live = pageable_live = pageable_peak = 0;
+}
+
 void tort_payloads_reset(void) {
     while (all_payloads) {
         payload *next = all_payloads->all_next;

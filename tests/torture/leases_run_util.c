@@ -97,6 +97,7 @@ static tn_handle begin_small(tn_manager **out) {
     tn_source source = tort_source(0);
     tn_handle value;
 
+    tort_payloads_begin();
     config.mode = TN_MODE_CONCURRENT;
     config.trace_capacity = TN_TRACE_NONE;
     assert_ok(tn_manager_create(&config, out));

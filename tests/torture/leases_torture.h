@@ -68,7 +68,8 @@ uint64_t tort_payload_bytes(const void *data);
 /* Live payloads; most pageable bytes that were live at once since tort_payloads_reset(). */
 uint64_t tort_payloads_live(void);
 uint64_t tort_pageable_peak(void);
-/* Free all memory of payloads; none is live. */
+/* Begin a test; end it: free all memory of payloads, none of which is live. */
+void tort_payloads_begin(void);
 void tort_payloads_reset(void);
 
 /* Test points: short random pauses, and poison at TAKEN on threads that said so. No effect in
@@ -113,7 +114,6 @@ typedef struct tort_world {
     _Atomic(tort_letter *) mail[TORT_MAIL];
     atomic_bool stop;
     uint64_t end_ns;
-    uint64_t blocks_before;
     tort_tally tally;
 } tort_world;
 
@@ -163,13 +163,15 @@ void tort_concurrent_manual(void **state);
 void tort_quiet(void **state);
 /* Two threads end each lease at the same moment. */
 void tort_racing_releases(void **state);
+/* The last release of a manager against its close and destruction. */
+void tort_last_release(void **state);
 /* One hot value, one reader, one remover, on processors of their own: what shows a missing fence. */
 void tort_hot_value(void **state);
 
 #define TORT_TESTS                                                                                 \
-    cmocka_unit_test(tort_hot_value), cmocka_unit_test(tort_racing_releases),                      \
-        cmocka_unit_test(tort_quiet), cmocka_unit_test(tort_concurrent),                           \
-        cmocka_unit_test(tort_concurrent_manual), cmocka_unit_test(tort_serial),                   \
-        cmocka_unit_test(tort_serial_manual)
+    cmocka_unit_test(tort_hot_value), cmocka_unit_test(tort_last_release),                         \
+        cmocka_unit_test(tort_racing_releases), cmocka_unit_test(tort_quiet),                      \
+        cmocka_unit_test(tort_concurrent), cmocka_unit_test(tort_concurrent_manual),               \
+        cmocka_unit_test(tort_serial), cmocka_unit_test(tort_serial_manual)
 
 #endif

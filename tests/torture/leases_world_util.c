@@ -87,9 +87,9 @@ static void fill(tort_world *w) {
 }
 
 void tort_world_begin(tort_world *w, const tort_config *config, uint64_t seconds) {
+    tort_payloads_begin();
     memset(w, 0, sizeof *w);
     w->config = *config;
-    w->blocks_before = tn__alloc_live();
     assert_ok(tn_sim_create("dev:1 mem=1MiB pinned=1MiB clock=threads", &w->sim));
     w->driver = tn_sim_driver(w->sim);
     for (int i = 0; i < TORT_STREAMS; i++)

@@ -120,6 +120,21 @@ static void lease_completed_by_a_drop_is_consumed_later(void **state) {
     (void)done;
 }
 
+/* Of several that find the events complete one decides, and counts. */
+static void lease_is_completed_once(void **state) {
+    struct scene s = scene_of(*state);
+    tn_lease lease = pending_for(&s, s.stream, 0);
+    tn__record *record = lease.record;
+    tn__slot *own = own_slot(s.m);
+    uint64_t word = tn__record_word(record), count = tn__load_acq(&own->counter);
+    assert_true(tn__pending_complete(own, record, word));
+    assert_int_equal(tn__load_acq(&own->counter), count + 2);
+    assert_false(tn__pending_complete(own, record, word));
+    assert_int_equal(tn__load_acq(&own->counter), count + 2);
+    assert_int_equal(info(s.m).pending_lease_count, 0);
+    assert_int_equal(tn__load_acq(&own->counter), count + 2);
+}
+
 /* Help asks only what concerns the materializations in question. */
 static void help_leaves_other_leases_alone(void **state) {
     struct scene s = scene_of(*state);
@@ -305,6 +320,7 @@ static const struct CMUnitTest tests[] = {
     SPEC_CONCURRENT(failing_query_stops_an_operation_but_not_a_step),
     SPEC_CONCURRENT(reap_in_progress_elsewhere_is_not_waited_for),
     SPEC_CONCURRENT(lease_completed_by_a_drop_is_consumed_later),
+    SPEC_CONCURRENT(lease_is_completed_once),
     SPEC_CONCURRENT(help_leaves_other_leases_alone),
     SPEC_CONCURRENT(driver_that_is_gone_completes_everything),
     SPEC_CONCURRENT(lease_on_forty_streams_waits_for_all),

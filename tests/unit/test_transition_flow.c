@@ -18,6 +18,8 @@ struct plan {
     bool in_callback; /* the thread is inside a source callback of another manager */
     int rechecks;     /* how often the judge asks for another look */
     tn_status recheck;
+    bool slow_look; /* it takes until `leave` */
+    atomic_bool looking;
     tn_status judged;    /* TN_OK, or the judge's refusal */
     atomic_bool ready;   /* its thread has a slot */
     atomic_int admitted; /* order of admission, from 1; 0: not yet */
@@ -46,6 +48,11 @@ static enum tn__judgement judge(void *context, tn_status *status) {
 
 static tn_status recheck(void *context) {
     struct plan *p = context;
+    if (p->slow_look) {
+        atomic_store(&p->looking, true);
+        while (sem_wait(&p->leave) != 0)
+            continue;
+    }
     return p->recheck == TN_OK ? TN_OK : tn__fail(p->recheck, "looked again");
 }
 
@@ -341,6 +348,22 @@ static void plan_whose_second_look_fails_leaves_the_queue(void **state) {
     assert_int_equal(flow_count(s->m, false), 0);
 }
 
+/* It held up only those behind it, who must be told that it is gone. */
+static void plan_whose_second_look_fails_wakes_those_behind_it(void **state) {
+    struct scene *s = scene_of(*state);
+    struct plan *p = s->plans;
+    p[0].ticket.index = p[1].ticket.index = 5;
+    p[0].rechecks = 1;
+    p[0].recheck = TN_ERR_HANDLE;
+    p[0].slow_look = true;
+    OP_START(&p[0].op, run_plan, &p[0], 0);
+    wait_until(atomic_load(&p[0].looking));
+    queue(&p[1], 1);
+    assert_status(land(&p[0]), TN_ERR_HANDLE);
+    wait_until(atomic_load(&p[1].admitted) != 0);
+    assert_status(land(&p[1]), TN_OK);
+}
+
 static void plan_whose_judge_refuses_leaves_the_queue(void **state) {
     struct scene *s = scene_of(*state);
     struct plan *p = &s->plans[0];
@@ -509,6 +532,7 @@ static const struct CMUnitTest tests[] = {
     SPEC_CONCURRENT(small_plan_waits_behind_a_big_one_at_its_location),
     SPEC_BOTH(plan_that_is_judged_on_old_news_looks_again),
     SPEC_BOTH(plan_whose_second_look_fails_leaves_the_queue),
+    SPEC_BOTH(plan_whose_second_look_fails_wakes_those_behind_it),
     SPEC_BOTH(plan_whose_judge_refuses_leaves_the_queue),
     SPEC_BOTH(joined_load_that_fails_fails_for_all),
     SPEC_BOTH(joined_load_that_succeeds_is_followed_by_a_look),

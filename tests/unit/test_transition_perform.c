@@ -101,6 +101,47 @@ static void load_whose_destination_is_freed_meanwhile_goes_on(void **state) {
     assert_replicas(m, x.h[0], C0);
 }
 
+struct freeing {
+    tn_manager *m;
+    tn_location at;
+    uint64_t least; /* of the location's total, at any destroy */
+    unsigned times;
+};
+
+static void look_at_the_ledger(void *context, const void *data) {
+    struct freeing *w = context;
+    uint64_t total, claimed;
+    (void)data;
+    tn__ledger_read(tn__store_ledger(w->m->store, w->at), &total, &claimed);
+    w->least = total < w->least ? total : w->least;
+    w->times++;
+}
+
+/* Bytes are free for others when the storage is, not before: the device never has both. */
+static void bytes_are_given_back_after_the_storage(void **state) {
+    struct spec *f = *state;
+    tn_manager *m = MANAGER(f, {P, 100}, {C0, 100});
+    struct freeing w = {m, C0, UINT64_MAX, 0};
+    tn_handle v = adopt_rep(f, m, P), src = register_src(m, spec_source(f));
+    (void)ensure(m, v, C0);
+    tt_on_destroy(look_at_the_ledger, &w);
+    (void)drop(m, v, C0);
+    assert_int_equal(w.times, 1);
+    assert_int_equal(w.least, 32);
+    (void)discard(m, v);
+    w = (struct freeing){m, P, UINT64_MAX, 0};
+    (void)ensure(m, src, C0); /* the temporary payload */
+    assert_int_equal(w.times, 1);
+    assert_int_equal(w.least, 32);
+    (void)drop(m, src, C0);
+    w = (struct freeing){m, P, UINT64_MAX, 0};
+    tt_grow_copy(1); /* a load that fails after it was made, and its copy */
+    assert_status(tn_manager_ensure(m, src, C0, NULL, NULL), TN_ERR_MATERIALIZATION);
+    assert_int_equal(w.times, 2);
+    assert_int_equal(w.least, 32);
+    tt_on_destroy(NULL, NULL);
+}
+
 /* ---- Threads of one value ----------------------------------------------------------------- */
 
 #define LOADERS 6
@@ -302,6 +343,7 @@ static const struct CMUnitTest tests[] = {
     SPEC_CONCURRENT(load_elsewhere_charges_its_source_while_it_runs),
     SPEC_BOTH(load_whose_destination_is_full_is_refused_after_the_load),
     SPEC_CONCURRENT(load_whose_destination_is_freed_meanwhile_goes_on),
+    SPEC_BOTH(bytes_are_given_back_after_the_storage),
     SPEC_CONCURRENT(ensures_of_one_missing_value_load_once),
     SPEC_CONCURRENT(ensures_of_one_value_share_its_failure),
     SPEC_BOTH(ensure_that_waited_for_a_discard_is_refused),
