@@ -14,7 +14,7 @@
 #ifndef FAULT_COMMON_H
 #define FAULT_COMMON_H
 
-#include "../spec/spec_common.h"
+#include "spec_common.h"
 
 #define FAULT_CODE 700 /* native code of injected driver failures */
 

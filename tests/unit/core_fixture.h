@@ -21,7 +21,7 @@
 #include <semaphore.h>
 #include <time.h>
 
-#include "../spec/spec_common.h"
+#include "spec_common.h"
 
 #include "base/rcu.h"
 #include "lifetime/lifetime_priv.h"
