@@ -59,11 +59,12 @@ tree=$folder/tree
 build=$folder/build
 export TN_TORTURE_SECONDS="${TN_TORTURE_SECONDS:-10}"
 
+# With new times, so that a folder that is used again has no object of an earlier mutant.
 copy_tree() {
     if git -C "$root" rev-parse --is-inside-work-tree >/dev/null 2>&1; then
         (cd "$root" && git ls-files -co --exclude-standard | while read -r file; do
             [ ! -f "$file" ] || echo "$file"
-        done | tar -cf - -T -) | tar -xf - -C "$tree"
+        done | tar -cf - -T -) | tar -xmf - -C "$tree"
     else
         cp -R "$root"/. "$tree"
     fi

@@ -9,6 +9,8 @@
 #include <sched.h>
 
 #include "base/base_internal.h"
+#include "lifetime/lifetime_internal.h"
+#include "manager/manager_internal.h"
 
 #define SECONDS 2
 
@@ -29,7 +31,9 @@ static void wait_for(const _Atomic uint64_t *rounds, uint64_t round, const atomi
             sched_yield();
 }
 
-/* Host or CUDA; on CUDA with or without waiting; sometimes a forced close. */
+/* Host or CUDA; on CUDA with or without waiting; every other close is forced. */
+static bool forced(uint64_t round) { return round % 2 != 0; }
+
 static const char *begin(last *x, uint64_t round, tn_manager **out) {
     tn_location at = round % 3 == 0 ? tn_location_pageable() : tn_location_cuda(0);
     tn_config config = TN_CONFIG_INIT;
@@ -37,7 +41,7 @@ static const char *begin(last *x, uint64_t round, tn_manager **out) {
     tn_handle value;
 
     config.driver = tn_sim_driver(x->sim);
-    config.reaper = round % 2 ? TN_REAPER_THREAD : TN_REAPER_MANUAL;
+    config.reaper = round % 4 < 2 ? TN_REAPER_THREAD : TN_REAPER_MANUAL;
     TN_WORKER_STATUS(tn_manager_create(&config, out), TN_OK);
     TN_WORKER_STATUS(tort_payload_make(config.driver, at, 0, &payload), TN_OK);
     TN_WORKER_STATUS(tn_manager_adopt(*out, payload, at, TN_REPLICABLE, &value), TN_OK);
@@ -48,10 +52,20 @@ static const char *begin(last *x, uint64_t round, tn_manager **out) {
     return NULL;
 }
 
+/* M240: nothing is left, also of a release that began while the devices were synchronised. */
+static const char *end_by_force(tn_manager *m) {
+    tn__totals t;
+    TN_WORKER_STATUS(tn_manager_close(m, TN_CLOSE_FORCE), TN_OK);
+    tn__life_totals(m->life, &t);
+    TN_WORKER_CHECK(t.active_leases + t.pending_leases == 0);
+    return NULL;
+}
+
 static const char *end(tn_manager *m, uint64_t round) {
+    const char *text = forced(round) ? end_by_force(m) : NULL;
     tn_status status;
-    if (round % 8 == 0)
-        TN_WORKER_STATUS(tn_manager_close(m, TN_CLOSE_FORCE), TN_OK);
+    if (text)
+        return text;
     while ((status = tn_manager_close(m, 0)) == TN_ERR_IN_USE && !tn_test_workers_failed())
         sched_yield();
     TN_WORKER_STATUS(status, TN_OK);
@@ -81,7 +95,7 @@ static const char *release_all(last *x) {
         wait_for(&x->begun, round, &x->stop);
         if (atomic_load(&x->begun) < round)
             return NULL;
-        tort_spin(tort_below(&r, 4000));
+        tort_spin(tort_below(&r, forced(round) ? 1000000 : 4000));
         TN_WORKER_STATUS(tn_lease_release(&x->lease, x->flags), TN_OK);
         atomic_store(&x->released, round);
     }
@@ -93,6 +107,7 @@ static const char *work(int index, void *arg) {
 
 void tort_last_release(void **state) {
     last x = {.sim = NULL};
+    tn_sim_fault stall = TN_SIM_FAULT_INIT;
 
     (void)state;
     tort_payloads_begin();
@@ -100,7 +115,11 @@ void tort_last_release(void **state) {
     assert_ok(tn_sim_stream_create(x.sim, 0, 0, &x.stream));
     x.end_ns =
         tn__mono_ns() + tn_test_env_u64("TN_TORTURE_SECONDS", SECONDS) * UINT64_C(1000000000);
-    tort_points_on(3000);
+    stall.entry = TN_SIM_DEVICE_SYNCHRONIZE;
+    stall.count = 0;
+    stall.stall_ns = 500000;
+    assert_ok(tn_sim_fault_arm(x.sim, &stall));
+    tort_points_on(3000000);
     const char *text = tn_test_workers_run(2, work, &x);
     tort_points_off();
     print_message("  managers %llu\n", (unsigned long long)x.released);
