@@ -8,6 +8,7 @@
 #include <tenure/lease.h>
 #include <tenure/manager.h>
 #include <tenure/plan.h>
+#include <tenure/scope.h>
 #include <tenure/sim.h>
 #include <tenure/snapshot.h>
 #include <tenure/status.h>
