@@ -70,6 +70,10 @@ TN_NODISCARD tn_status tn__struct_check_out(const void *out, size_t least, const
 /* Copy a versioned struct out: min(its size, ours) bytes, keeping its own size member; what is
  * beyond ours becomes 0. */
 void tn__struct_out(void *out, const void *from, size_t ours);
+/* An array of them, `count` elements of `ours` bytes: as many as fit into the caller's room, whose
+ * first element has its size; the real total in *inout_count. TN_ERR_KIND. */
+TN_NODISCARD tn_status tn__structs_out(void *out, size_t *inout_count, const void *from,
+                                       size_t ours, size_t count, const char *name);
 
 /* ---- Host memory ------------------------------------------------------------------------ */
 
@@ -82,6 +86,9 @@ void tn__free(void *block); /* NULL is ignored */
 /* Payloads in pageable memory, aligned to 64; same failure points. */
 TN_NODISCARD void *tn__host_alloc(uint64_t bytes);
 void tn__host_free(void *block);
+/* Room for one more element of an array made here: *room doubles. `array` is the address of the
+ * pointer. False: no memory, nothing changed. */
+TN_NODISCARD bool tn__grow(void *array, size_t *room, size_t count, size_t size);
 /* TN_ERR_HOST_MEMORY with its message. */
 TN__COLD tn_status tn__no_memory(void);
 

@@ -167,20 +167,25 @@ tn_status tn__life_reap_now(tn__life *life) {
 typedef struct help {
     tn__life *life;
     tn__slot *own;
-    tn__mat *const *mats;
+    const tn__removal *removal; /* those that pin one of these, or */
+    tn__mat *const *mats;       /* of these, or (NULL) all */
     size_t count;
     bool wait; /* wait for the events instead of asking once */
     tn_status status;
 } help;
 
 static bool concerns(const help *h, tn__record *record) {
-    if (!h->mats)
+    if (!h->mats && !h->removal)
         return true;
     tn__pin_view view = tn__pin_view_of(record);
-    for (size_t i = 0; i < view.count; i++)
+    for (size_t i = 0; i < view.count; i++) {
+        const tn__mat *mat = tn__load_rlx(&view.pins->pin[i].mat);
+        if (h->removal && tn__removal_names(h->removal, mat))
+            return true;
         for (size_t m = 0; m < h->count; m++)
-            if (tn__load_rlx(&view.pins->pin[i].mat) == h->mats[m])
+            if (mat == h->mats[m])
                 return true;
+    }
     return false;
 }
 
@@ -215,24 +220,29 @@ static tn__scan_step visit_help(void *context, tn__record *record, uint64_t word
     return h->status == TN_OK ? TN__SCAN_ON : TN__SCAN_STOP;
 }
 
-void tn__life_help(tn__life *life, tn__mat *const *mats, size_t count) {
-    tn__thread *thread;
-    if (count == 0 || tn__life_thread(life, &thread) != TN_OK)
-        /* without a slot nothing can be completed: the leases stay pending, which is safe */
-        return;
-    help h = {life, tn__life_own_slot(life, thread), mats, count, false, TN_OK};
-    tn__scan(life, visit_help, &h);
-}
-
-tn_status tn__life_wait_pending(tn__life *life) {
+static tn_status help_all(tn__life *life, help h) {
     tn__thread *thread;
     tn_status status = tn__life_thread(life, &thread);
     if (status != TN_OK)
         return status;
-    help h = {life, tn__life_own_slot(life, thread), NULL, 0, true, TN_OK};
+    h.life = life;
+    h.own = tn__life_own_slot(life, thread);
     tn__scan(life, visit_help, &h);
-    if (h.status != TN_OK)
-        return h.status;
+    return h.status;
+}
+
+/* Without a slot nothing can be completed: the leases stay pending, which is safe. */
+void tn__life_help(tn__life *life, tn__mat *const *mats, size_t count) {
+    if (count)
+        (void)help_all(life, (help){.mats = mats, .count = count});
+}
+
+void tn__removal_help(tn__life *life, const tn__removal *removal) {
+    (void)help_all(life, (help){.removal = removal});
+}
+
+tn_status tn__life_wait_pending(tn__life *life) {
+    tn_status status = help_all(life, (help){.wait = true});
     uint64_t completed = 0;
-    return tn__life_reap(life, &completed);
+    return status == TN_OK ? tn__life_reap(life, &completed) : status;
 }

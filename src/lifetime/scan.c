@@ -164,8 +164,12 @@ static bool show(walk *w, tn__record *record, uint64_t word, tn__pin_view view,
                  tn__seen_pin *pins) {
     char label[TN__LABEL_WORDS * sizeof(uint64_t)];
     uint64_t what = tn__load_rlx(&record->what);
-    tn__seen seen = {
-        .what = seen_kind(word, what), .at = tn__what_location(what), .pins = pins, .label = label};
+    tn__seen seen = {.what = seen_kind(word, what),
+                     .at = tn__what_location(what),
+                     .pins = pins,
+                     .label = label,
+                     .record = record,
+                     .word = word};
     if (seen.what == TN__SEEN_RESERVATION) {
         seen.bytes = tn__load_rlx(&record->pair.high);
         seen.admitted = tn__load_rlx(&record->admitted);
@@ -200,4 +204,13 @@ bool tn__life_walk(tn__life *life, bool (*each)(void *context, const tn__seen *s
     walk w = {each, context, true};
     tn__scan(life, visit_walk, &w);
     return w.ok;
+}
+
+bool tn__life_seen_over(tn__life *life, void *record, uint64_t word) {
+    tn_error kept = *tn__error_current();
+    bool failed = false;
+    bool over = tn__pending_done(life, record, word, &failed);
+    if (failed)
+        tn__error_restore(&kept);
+    return over;
 }

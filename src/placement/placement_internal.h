@@ -54,6 +54,8 @@ typedef struct tn__mat {
     tn__node node;
     /* written by the plan that removes it (LIVE <-> descriptor -> GONE); read by acquires */
     _Atomic uintptr_t state;
+    /* its place in the descriptor that wants it; the claiming plan's alone */
+    uint32_t place;
     tn_payload payload; /* owned until the removal is committed */
     uint64_t index;     /* of its value */
     tn_location at;

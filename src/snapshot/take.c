@@ -136,17 +136,3 @@ void tn_snapshot_drop(tn_snapshot *s) {
     tn__free(s->places);
     tn__free(s);
 }
-
-uint64_t tn__state_version(tn__store *store, tn__life *life) {
-    uint64_t number, again, sum;
-    bool stable;
-    int tries = 0;
-    do {
-        tn__rcu_lock();
-        number = tn__store_current(store)->number;
-        sum = tn__life_count(life, &stable);
-        again = tn__store_current(store)->number;
-        tn__rcu_unlock();
-    } while ((number != again || !stable) && ++tries < 64);
-    return again + sum;
-}

@@ -24,6 +24,7 @@ tn_status tn__trans_create(const tn__trans_config *config, tn__trans **out) {
 void tn__trans_destroy(tn__trans *t) {
     if (!t)
         return;
+    tn__scopes_orphan(t);
     for (uint32_t i = 0; i <= TN_CUDA_INDEX_MAX; i++) {
         tn_stream stream = tn__load_rlx(&t->streams[i]);
         if (stream)

@@ -60,7 +60,7 @@ static void acquire_that_fails_does_not_stop_the_close(void **state) {
     NEED_POINTS();
     OP_START(&reader, run_acquire, &s.reading, TN__POINT_PINS_STORED);
     op_reach(&reader);
-    tn__removal *taken = tn__removal_new(&mat, 1); /* another plan's, by hand */
+    tn__removal *taken = tn__removal_new(&mat, 1, 0); /* another plan's, by hand */
     tn__store_rlx(&taken->decision, TN__TAKEN);
     tn__store_rel(&mat->state, (uintptr_t)taken);
     OP_START(&closer, run_close, &s.closing, 0);
@@ -94,7 +94,7 @@ static void close_aborted_by_a_reader_that_fails_tries_again(void **state) {
 
 static void reserve_past_its_record_aborts_the_close(void **state) {
     struct scene s = scene_of(*state);
-    tn__removal *plan = tn__removal_new(NULL, 0);
+    tn__removal *plan = tn__removal_new(NULL, 0, 0);
     (void)reserve(s.m, P, 0, "first: tracked");
     tn__store_rel(&s.m->life->gate->word, (uintptr_t)plan);
     tn_reservation r = reserve(s.m, P, 8, "second");
@@ -111,7 +111,7 @@ static void reserve_past_its_record_aborts_the_close(void **state) {
 
 static void acquire_that_meets_a_close_being_tried_aborts_it(void **state) {
     struct scene s = scene_of(*state);
-    tn__removal *plan = tn__removal_new(NULL, 0);
+    tn__removal *plan = tn__removal_new(NULL, 0, 0);
     tn__store_rel(&s.m->life->gate->word, (uintptr_t)plan);
     assert_ok(run_acquire(&s.reading));
     assert_int_equal(plan->decision, TN__GRANTED);
@@ -126,7 +126,7 @@ static void acquire_that_meets_a_close_being_tried_aborts_it(void **state) {
 /* What is TAKEN refuses at the commit point; nothing else has happened. */
 static void acquire_that_meets_a_decided_close_is_refused(void **state) {
     struct scene s = scene_of(*state);
-    tn__removal *plan = tn__removal_new(NULL, 0);
+    tn__removal *plan = tn__removal_new(NULL, 0, 0);
     struct args untracked = {.m = s.m, .at = C1, .bytes = 8};
     tn__store_rlx(&plan->decision, TN__TAKEN);
     tn__store_rel(&s.m->life->gate->word, (uintptr_t)plan);

@@ -31,7 +31,7 @@ static uint32_t decision_of(const tn__mat *mat) {
 /* ---- By hand: the decision word ---- */
 
 static tn__removal *wish(struct scene *s, tn__mat *mat, uint32_t decision) {
-    tn__removal *removal = tn__removal_new(&mat, 1);
+    tn__removal *removal = tn__removal_new(&mat, 1, 0);
     (void)s;
     assert_non_null(removal);
     tn__store_rlx(&removal->decision, decision);
@@ -97,7 +97,7 @@ static void acquire_of_two_that_fails_at_the_second_frees_the_first_plan(void **
 static void acquire_of_two_of_one_plan_aborts_it_once(void **state) {
     struct scene s = scene_of(*state);
     tn__mat *mats[2] = {mat_of(s.m, s.a, P), mat_of(s.m, s.b, P)};
-    tn__removal *removal = tn__removal_new(mats, 2);
+    tn__removal *removal = tn__removal_new(mats, 2, 0);
     struct args x = {.m = s.m, .h = {s.a, s.b}, .count = 2, .at = P};
     tn__store_rel(&mats[0]->state, (uintptr_t)removal);
     tn__store_rel(&mats[1]->state, (uintptr_t)removal);
@@ -220,7 +220,7 @@ static void removal_aborted_by_a_reader_that_fails_tries_again(void **state) {
 static void removal_whose_fence_fails_waits_for_the_reader_that_aborted_it(void **state) {
     struct scene s = scene_of(*state);
     tn__mat *mat = mat_of(s.m, s.a, C0);
-    tn__removal *removal = tn__removal_new(&mat, 1);
+    tn__removal *removal = tn__removal_new(&mat, 1, 0);
     tn__decision_withdraw(removal);
     assert_int_equal(removal->decision, TN__WITHDRAWN);
     tn__store_rlx(&removal->decision, TN__GRANTED); /* aborted, and its outcome known */
@@ -234,13 +234,13 @@ static void removal_of_several_names_the_first_protected_one(void **state) {
     tn__mat *mats[2] = {mat_of(s.m, s.a, P), mat_of(s.m, s.a, C0)};
     tn_hold h = hold(s.m, s.a, C0);
     tn__removal *removal = NULL;
-    assert_in_use(tn__removal_take(s.m->life, mats, 2, &removal), 0, 1, 0);
+    assert_in_use(tn__removal_take(s.m->life, mats, 2, 0, &removal), 0, 1, 0);
     assert_at(tn_last_error()->at, C0);
     assert_null(removal);
     release_hold(&h);
-    assert_ok(tn__removal_take(s.m->life, mats, 2, &removal));
+    assert_ok(tn__removal_take(s.m->life, mats, 2, 0, &removal));
     assert_int_equal(removal->decision, TN__TAKEN);
-    tn__removal_cancel(s.m->life, removal);
+    tn__removal_end(s.m->life, removal);
     assert_int_equal(mats[0]->state, TN__MAT_LIVE);
     assert_int_equal(mats[1]->state, TN__MAT_LIVE);
 }
