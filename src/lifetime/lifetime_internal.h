@@ -247,6 +247,8 @@ TN_NODISCARD tn_status tn__lease_add_stream(const tn_lease *lease, tn_stream str
 TN_NODISCARD tn_status tn__lease_release(const tn_lease *lease, bool wait);
 /* Holds and reservations. */
 TN_NODISCARD tn_status tn__record_release(void *record, uint64_t generation);
+/* The same by an operation of the manager that is under way: it is not refused as nested. */
+TN_NODISCARD tn_status tn__record_release_inside(void *record, uint64_t generation);
 bool tn__record_active(void *record, uint64_t generation);
 TN_NODISCARD tn_status tn__record_handles(void *record, uint64_t generation, tn_handle *out,
                                           size_t *inout_count);

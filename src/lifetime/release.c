@@ -16,6 +16,7 @@ typedef struct ending {
     tn__life *life; /* valid inside a section that saw the record open, and while it is RELEASING */
     tn__thread *thread;
     tn__slot *own;
+    bool inside; /* by a plan in flight, whose entry was checked */
 } ending;
 
 /* In a section. True: it is over already, or ended by this look. */
@@ -237,7 +238,8 @@ static enum attempt attempt(ending *e, tn_status *status) {
     *status = TN_OK;
     if (over_already(e))
         return ENDED;
-    *status = tn__life_enter(e->life, e->thread, true);
+    if (!e->inside)
+        *status = tn__life_enter(e->life, e->thread, true);
     if (*status != TN_OK)
         return ENDED;
     e->own = tn__life_known_slot(e->life, e->thread);
@@ -257,8 +259,11 @@ static enum attempt attempt(ending *e, tn_status *status) {
     return ENDED;
 }
 
-static tn_status end(void *record, uint64_t generation, bool wait) {
-    ending e = {.record = record, .generation = generation, .thread = tn__thread_self()};
+static tn_status end(void *record, uint64_t generation, bool wait, bool inside) {
+    ending e = {.record = record,
+                .generation = generation,
+                .thread = tn__thread_self(),
+                .inside = inside};
     if (!record)
         return TN_OK;
     if (!e.thread)
@@ -280,9 +285,13 @@ static tn_status end(void *record, uint64_t generation, bool wait) {
 }
 
 tn_status tn__lease_release(const tn_lease *lease, bool wait) {
-    return end(lease->record, lease->generation, wait);
+    return end(lease->record, lease->generation, wait, false);
 }
 
 tn_status tn__record_release(void *record, uint64_t generation) {
-    return end(record, generation, false);
+    return end(record, generation, false, false);
+}
+
+tn_status tn__record_release_inside(void *record, uint64_t generation) {
+    return end(record, generation, false, true);
 }

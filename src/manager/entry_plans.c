@@ -4,16 +4,13 @@
  */
 #include "manager/manager_internal.h"
 
-/* NULL: no expected version, no streams. The form of the map's entries is checked where it is used
- * (M218). */
+/* NULL: no expected version, no streams. The map is checked where it is used (M127, M218). */
 static tn_status options_in(const tn_run_options *given, tn_run_options *out) {
     *out = (tn_run_options)TN_RUN_OPTIONS_INIT;
     if (!given)
         return TN_OK;
     tn_status status =
         tn__struct_in(out, sizeof *out, sizeof(size_t) + sizeof(uint64_t), given, "tn_run_options");
-    if (status == TN_OK && out->stream_count > 0 && !out->streams)
-        status = tn__fail(TN_ERR_KIND, "the transfer streams are NULL");
     if (status == TN_OK && out->stream_count > UINT16_MAX)
         status = tn__fail(TN_ERR_VALUE, "too many transfer streams");
     return status;
@@ -80,6 +77,8 @@ tn_status tn_scope_create(tn_manager *m, const tn_plan *plan, const tn_run_optio
         status = tn__not_null(out, "the output");
     if (status == TN_OK)
         status = options_in(options, &o);
+    if (status == TN_OK && o.stream_count > 0 && !o.streams)
+        status = tn__fail(TN_ERR_KIND, "the transfer streams are NULL");
     if (status == TN_OK)
         status = tn__life_enter_parent(m->life);
     return tn__done(m, status == TN_OK ? tn__scope_create(m->trans, plan, &o, out) : status);

@@ -234,7 +234,9 @@ static tn_status claim(tn__run *run) {
 }
 
 static tn_status step_work(tn__run *run) {
-    tn_status status = look_claimed(run);
+    tn_status status = tn__life_reap_manual(run->t->life); /* M162 */
+    if (status == TN_OK)
+        status = look_claimed(run);
     if (status == TN_OK && !run->claims)
         status = tn__run_check_removals(run);
     if (status != TN_OK)

@@ -124,8 +124,10 @@ static enum tn__judgement judge(void *context, tn_status *status) {
         return TN__JUDGE_GO;
     }
     *status = TN_ERR_PLAN; /* the detail is made without the lock */
+    if (!c->sim.short_of_bytes)
+        return TN__JUDGE_FAIL;
     c->ticket.short_at = tn__store_ledger(c->t->store, c->sim.problem.at);
-    return c->sim.short_of_bytes ? TN__JUDGE_SHORT : TN__JUDGE_FAIL;
+    return TN__JUDGE_SHORT;
 }
 
 /* ---- Refusals --------------------------------------------------------------------------- */

@@ -21,6 +21,8 @@ static tn_status check_stream(tn__trans *t, const tn_transfer_stream *s) {
 }
 
 tn_status tn__streams_check(tn__trans *t, const tn_transfer_stream *streams, size_t count) {
+    if (count > 0 && !streams)
+        return tn__fail(TN_ERR_KIND, "the transfer streams are NULL");
     for (size_t i = 0; i < count; i++) {
         tn_status status = check_stream(t, &streams[i]);
         for (size_t j = 0; j < i && status == TN_OK; j++)
@@ -94,7 +96,8 @@ static tn_status step(tn__course *c, const tn__sim_part *part, size_t i, size_t 
 void tn__release_all(tn_reservation *reservations, size_t count) {
     tn_error kept = *tn__error_current();
     while (count-- > 0)
-        if (tn__record_release(reservations[count].record, reservations[count].generation) != TN_OK)
+        if (tn__record_release_inside(reservations[count].record,
+                                      reservations[count].generation) != TN_OK)
             tn__error_restore(&kept);
 }
 
