@@ -148,6 +148,8 @@ const tn__place *tn__version_place(const tn_version *v, tn_location at);
 const tn__value *tn__version_next(const tn_version *v, uint64_t index);
 /* The first materialization at a place whose value index is >= `index`; NULL: none. */
 tn__mat *tn__place_next(const tn__place *place, uint64_t index);
+/* All items of a tree, in ascending order of index. */
+void tn__radix_items(const tn__radix *r, void (*item)(void *context, void *item), void *context);
 /* M7 but for the foreign check, without a detail: why the handle is refused, or *out. */
 enum tn_handle_cause tn__version_judge(const tn_version *v, uint64_t index,
                                        const tn_value_type *type, const tn__value **out);
