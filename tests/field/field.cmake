@@ -23,7 +23,37 @@ set(tn_field_env
   "TN_FIELD_HOST=$<TARGET_FILE:field_host>" "TN_FIELD_LIBRARY=$<TARGET_FILE:tenure>"
   "TN_FIELD_CROWD_DYNAMIC=$<TARGET_FILE:field_crowd_dynamic>"
   "TN_FIELD_CROWD_STATIC=$<TARGET_FILE:field_crowd_static>")
-foreach(stem h08)
+
+# Heaps to be preloaded; a sanitizer brings its own. The prefixed one is the static jemalloc with
+# its public names changed (heap/names).
+if(NOT TN_SANITIZE AND NOT TN_COVERAGE)
+  tn_field_module(field_count heap/count.c)
+  target_compile_options(field_count PRIVATE -fno-builtin)
+  target_link_libraries(field_count PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+  list(APPEND tn_field_env "TN_FIELD_COUNT=$<TARGET_FILE:field_count>"
+    "TN_FIELD_PROGRAMS=${PROJECT_BINARY_DIR}/tests")
+  find_library(TN_JEMALLOC_SHARED NAMES libjemalloc.so.2)
+  if(TN_JEMALLOC_SHARED)
+    list(APPEND tn_field_env "TN_FIELD_JEMALLOC=${TN_JEMALLOC_SHARED}")
+  endif()
+  find_library(TN_JEMALLOC_PIC NAMES libjemalloc_pic.a)
+  if(TN_JEMALLOC_PIC AND CMAKE_OBJCOPY)
+    set(tn_prefixed ${tn_field_out}/libfield_je.a)
+    add_custom_command(OUTPUT ${tn_prefixed}
+      COMMAND ${CMAKE_COMMAND} -E make_directory ${tn_field_out}
+      COMMAND ${CMAKE_OBJCOPY} --redefine-syms=${tn_field_dir}/heap/names ${TN_JEMALLOC_PIC}
+        ${tn_prefixed}
+      DEPENDS ${tn_field_dir}/heap/names VERBATIM)
+    add_custom_target(field_je DEPENDS ${tn_prefixed})
+    tn_field_module(field_prefixed heap/prefixed.c)
+    add_dependencies(field_prefixed field_je)
+    target_link_options(field_prefixed PRIVATE LINKER:--exclude-libs,ALL)
+    target_link_libraries(field_prefixed PRIVATE ${tn_prefixed} Threads::Threads ${CMAKE_DL_LIBS} m)
+    list(APPEND tn_field_env "TN_FIELD_PREFIXED=$<TARGET_FILE:field_prefixed>")
+  endif()
+endif()
+
+foreach(stem h08 i02 i03)
   add_dependencies(field_${stem} field_host field_crowd_dynamic field_crowd_static tenure)
   set_property(TEST field.${stem} APPEND PROPERTY ENVIRONMENT "${tn_field_env}")
 endforeach()

@@ -19,7 +19,7 @@ static void show(const char *path) {
 }
 
 void field_run(const char *variables, const char *command) {
-    const char *out = tn_test_text("%s/out", tn_test_tmpdir());
+    char *out = tn_test_text("%s/out", tn_test_tmpdir());
     char *line =
         tn_test_text("env -u TN_RESULTS_DIR -u TN_TEST %s %s >%s 2>&1", variables, command, out);
     int code = system(line);
@@ -28,5 +28,6 @@ void field_run(const char *variables, const char *command) {
         show(out);
     }
     free(line);
+    free(out);
     assert_int_equal(code, 0);
 }
