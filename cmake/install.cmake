@@ -2,7 +2,8 @@
 #
 # What `cmake --install` installs: the libraries in TN_INSTALL_TARGETS, headers, the program with
 # its manual page, and the packages for CMake and pkg-config. Both packages find their prefix from
-# where they lie, so the installed tree can be moved.
+# where they lie, so the installed tree can be moved. Components, for packagers: tenure_runtime,
+# tenure_development, tenure_tool.
 #
 # One more library: append its target to TN_INSTALL_TARGETS, give it an EXPORT_NAME, and let what
 # it links be $<BUILD_INTERFACE:...> or plain names in $<INSTALL_INTERFACE:...>.

@@ -5,7 +5,7 @@
  * jemalloc in its place, and beside a jemalloc that is not the process's malloc; each time over
  * heap/count.c.
  */
-#include "field_common.h"
+#include "process_util.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 static void f_i02_only_our_names_are_exported(void **state) {
     char name[512];
     int count = 0;
-    char *command = tn_test_text("nm -D --defined-only %s", field_path("TN_FIELD_LIBRARY"));
+    char *command = tn_test_text("nm -D --defined-only %s", process_path("TN_FIELD_LIBRARY"));
     FILE *names = popen(command, "r");
     (void)state;
     assert_non_null(names);
@@ -63,8 +63,8 @@ static struct told read_told(const char *path) {
 static struct told run_over(const char *heap, const char *more, const char *command) {
     char *file = tn_test_text("%s/told", tn_test_tmpdir());
     char *variables = tn_test_text("%s TN_COUNT_FILE=%s LD_PRELOAD=%s:%s", more, file,
-                                   field_path("TN_FIELD_COUNT"), heap);
-    field_run(variables, command);
+                                   process_path("TN_FIELD_COUNT"), heap);
+    process_run(variables, command);
     struct told t = read_told(file);
     free(variables);
     free(file);
@@ -73,8 +73,9 @@ static struct told run_over(const char *heap, const char *more, const char *comm
 }
 
 static void run_suites_over(const char *heap, struct told *out_last) {
-    const char *programs = field_path("TN_FIELD_PROGRAMS");
-    char *host = tn_test_text("%s %s", field_path("TN_FIELD_HOST"), field_path("TN_FIELD_LIBRARY"));
+    const char *programs = process_path("TN_FIELD_PROGRAMS");
+    char *host =
+        tn_test_text("%s %s", process_path("TN_FIELD_HOST"), process_path("TN_FIELD_LIBRARY"));
     char *leases = tn_test_text("%s/spec_leases", programs);
     char *actions = tn_test_text("%s/spec_actions", programs);
     assert_int_equal(run_over(heap, "", leases).foreign, 0);
@@ -87,7 +88,7 @@ static void run_suites_over(const char *heap, struct told *out_last) {
 }
 
 static const char *heap_or_skip(const char *name) {
-    const char *path = field_path(name);
+    const char *path = process_path(name);
     if (!path)
         TN_SKIP("no jemalloc of this kind, or a build that brings its own malloc");
     return path;

@@ -11,7 +11,7 @@
 #include "spec_common.h"
 
 #include "base/base_internal.h"
-#include "field_common.h"
+#include "process_util.h"
 
 enum { WORKERS = 6, FORKS = 50, VALUE_BYTES = 65536, ALL_FORKS_MAX_NS = 2000000000 };
 
@@ -152,7 +152,7 @@ static void f_i03_children_of_a_busy_process_end(void **state) {
 
 /* This program once more, with jemalloc as the process's malloc. */
 static void f_i03_the_same_with_jemalloc(void **state) {
-    const char *jemalloc_path = field_path("TN_FIELD_JEMALLOC");
+    const char *jemalloc_path = process_path("TN_FIELD_JEMALLOC");
     char self[4096];
     (void)state;
     if (getenv("TN_FIELD_EXPECT_JEMALLOC"))
@@ -163,7 +163,7 @@ static void f_i03_the_same_with_jemalloc(void **state) {
     assert_true(length > 0);
     self[length] = 0;
     char *variables = tn_test_text("TN_FIELD_EXPECT_JEMALLOC=1 LD_PRELOAD=%s", jemalloc_path);
-    field_run(variables, self);
+    process_run(variables, self);
     free(variables);
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "field_common.h"
+#include "process_util.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-const char *field_path(const char *name) {
+const char *process_path(const char *name) {
     const char *path = getenv(name);
     return path && *path ? path : NULL;
 }
@@ -18,7 +18,7 @@ static void show(const char *path) {
         fclose(file);
 }
 
-void field_run(const char *variables, const char *command) {
+void process_run(const char *variables, const char *command) {
     char *out = tn_test_text("%s/out", tn_test_tmpdir());
     char *line =
         tn_test_text("env -u TN_RESULTS_DIR -u TN_TEST %s %s >%s 2>&1", variables, command, out);
