@@ -28,7 +28,7 @@ if grep -rl -e "$TN_BUILD_DIR" -e "$TN_SOURCE_DIR" -e "$dir" "$libdir/cmake" "$l
     fail "the packages name the build"
 fi
 if [ -x bin/tenure ]; then
-    quietly bin/tenure info
-    grep -q "^tenure $TN_VERSION\$" "$dir/out" || fail "tenure info says $(cat "$dir/out")"
+    quietly bin/tenure --version
+    grep -qx "tenure $TN_VERSION" "$dir/out" || fail "tenure --version says $(cat "$dir/out")"
 fi
 echo "ok: $(find . -type f | wc -l) files"
