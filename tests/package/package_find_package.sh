@@ -33,4 +33,12 @@ for version in 0.2 1.0 0.0.9; do
 done
 refused configure component -DVERSION=0.1 "-DCOMPONENTS=shared;quantum"
 tr '\n' ' ' <"$dir/out" | grep -q "no component quantum" || fail "component: $(cat "$dir/out")"
+
+# A machine without the development files of what the static library needs (no libraries found).
+where=$(readlink -f "$(dirname "$("$CC" -print-file-name=libxxhash.so)")")
+refused configure missing -DVERSION=0.1 "-DCOMPONENTS=static" \
+    "-DCMAKE_IGNORE_PATH=$where;${where#/usr}"
+tr '\n' ' ' <"$dir/out" | grep -q "tenure::static needs the library" || fail "missing: $(cat "$dir/out")"
+quietly configure shared_only -DVERSION=0.1 "-DCOMPONENTS=shared" \
+    "-DCMAKE_IGNORE_PATH=$where;${where#/usr}"
 echo "ok: versions and components"
