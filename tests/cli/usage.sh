@@ -12,6 +12,8 @@ for command in serve info "workload check"; do
     run 2 "$TENURE" $command --paint
     says "$dir/err" "tenure $command: unrecognized option"
 done
+run 0 "$TENURE" --version
+grep -qx 'tenure [0-9]*\.[0-9]*\.[0-9]*' "$dir/out" || fail "no version"
 run 2 "$TENURE"
 says "$dir/err" "usage: tenure COMMAND"
 run 2 "$TENURE" paint

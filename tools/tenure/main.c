@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <tenure/version.h>
+
 static const char usage[] =
     "usage: tenure COMMAND [OPTION...] [ARGUMENT...]\n"
     "\n"
@@ -12,7 +14,7 @@ static const char usage[] =
     "  info                       drivers, devices, memory\n"
     "  workload check FILE...     validate workload files and print their figures\n"
     "\n"
-    "Every command has --help and --json.\n"
+    "Every command has --help and --json; --version prints the version.\n"
     "Exit status: 0 done, 1 corruption or a failed request, 2 wrong usage or file, 3 no such\n"
     "device, 130 interrupted.\n";
 
@@ -31,6 +33,11 @@ int main(int argc, char **argv) {
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
         fputs(usage, stdout);
+        return output_finish();
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        uint32_t version = tn_api_version();
+        printf("tenure %u.%u.%u\n", version / 10000, version / 100 % 100, version % 100);
         return output_finish();
     }
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
