@@ -327,6 +327,13 @@ struct tn_decision {
     tn_explanation *explanation;
 };
 
+/* scope(decision) with another expected version (C116). */
+TN_NODISCARD tn_status tn__decision_scope(tn_controller *controller, const tn_decision *decision,
+                                          uint64_t expected, const tn_transfer_stream *streams,
+                                          size_t stream_count, tn_scope **out);
+/* Stamps that uses have kept for themselves go to the epochs (D14); under controller->lock. No
+ * memory for one: it is kept and collected later. */
+void tn__uses_collect(tn_controller *controller);
 /* Entry and reap are done; under controller->lock. */
 TN_NODISCARD tn_status tn__decide(tn_controller *controller, const tn_request *request,
                                   tn_decision **out);

@@ -35,22 +35,12 @@ static tn_status simulate(const tn__sim_input *base, const tn_plan *plan, tn_exp
     return status;
 }
 
-tn_status tn__explain(uint64_t manager, tn__store *store, tn__life *life, tn_driver *driver,
-                      const tn_version *version, const tn_plan *plan, tn_explanation **out) {
-    tn__guards guards;
+tn_status tn__explain_guarded(const tn__sim_input *base, const tn_plan *plan,
+                              tn_explanation **out) {
     tn_explanation *e = tn__zalloc(sizeof *e);
     if (!e)
         return tn__no_memory();
-    tn_status status = tn__guards_read(life, &guards);
-    if (status == TN_OK) {
-        tn__sim_input in = {.manager = manager,
-                            .store = store,
-                            .driver = driver,
-                            .version = version,
-                            .guards = &guards};
-        status = simulate(&in, plan, e);
-        tn__guards_fini(&guards);
-    }
+    tn_status status = simulate(base, plan, e);
     if (status != TN_OK) {
         tn_explanation_drop(e);
         return status;
@@ -59,6 +49,22 @@ tn_status tn__explain(uint64_t manager, tn__store *store, tn__life *life, tn_dri
     e->plan = plan;
     *out = e;
     return TN_OK;
+}
+
+tn_status tn__explain(uint64_t manager, tn__store *store, tn__life *life, tn_driver *driver,
+                      const tn_version *version, const tn_plan *plan, tn_explanation **out) {
+    tn__guards guards;
+    tn_status status = tn__guards_read(life, &guards);
+    if (status != TN_OK)
+        return status;
+    tn__sim_input in = {.manager = manager,
+                        .store = store,
+                        .driver = driver,
+                        .version = version,
+                        .guards = &guards};
+    status = tn__explain_guarded(&in, plan, out);
+    tn__guards_fini(&guards);
+    return status;
 }
 
 void tn_explanation_drop(tn_explanation *e) {

@@ -253,5 +253,8 @@ void tn__verdict_into(const tn__verdict *verdict, tn_error *error);
 TN_NODISCARD tn_status tn__explain(uint64_t manager, tn__store *store, tn__life *life,
                                    tn_driver *driver, const tn_version *version,
                                    const tn_plan *plan, tn_explanation **out);
+/* The same with guards that were read before. `base`: all but the parts. */
+TN_NODISCARD tn_status tn__explain_guarded(const tn__sim_input *base, const tn_plan *plan,
+                                           tn_explanation **out);
 
 #endif

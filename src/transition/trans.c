@@ -39,6 +39,8 @@ uint64_t tn__trans_now(const tn__trans *t) {
     return t->now_ns ? t->now_ns(t->now_context) : tn__unix_ns();
 }
 
+bool tn__trans_serial(const tn__trans *t) { return t->serial; }
+
 /* Two threads may make one each at the same time: one is kept. */
 static tn_status own_stream(tn__trans *t, uint32_t device, tn_stream *out) {
     /* [own-stream] acquire. Pairs: the CAS below. Orders: the stream's making -> its use by

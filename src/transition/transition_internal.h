@@ -44,6 +44,7 @@ TN_NODISCARD tn_status tn__trans_create(const tn__trans_config *config, tn__tran
 void tn__trans_destroy(tn__trans *t);
 
 uint64_t tn__trans_now(const tn__trans *t);
+bool tn__trans_serial(const tn__trans *t);
 
 /* ---- Operations (entry checks and reap included) ---------------------------------------- */
 
