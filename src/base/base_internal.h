@@ -109,7 +109,8 @@ enum tn__point {
     TN__POINT_PIN_VERSION,      /* version loaded, reference not taken */
     TN__POINT_GRACE,            /* before a grace period */
     TN__POINT_PINS_STORED,      /* reader: pins stored, state words not loaded */
-    TN__POINT_ACQUIRED          /* reader: decided, before ACTIVE */
+    TN__POINT_ACQUIRED,         /* reader: decided, before ACTIVE */
+    TN__POINT_SEEN              /* scan: a record's fields read, its word not again */
 };
 #if TN_CHECKS
 extern void (*_Atomic tn__point_hook)(enum tn__point point, void *object);
