@@ -230,7 +230,7 @@ TN_NODISCARD tn_status tn__reservation_read(const tn_reservation *reservation,
  * when it is complete. */
 typedef struct tn__event tn__event;
 TN_NODISCARD tn_status tn__event_take(tn__life *life, const tn_stream_info *info, tn__event **out);
-void tn__event_give(tn__life *life, tn__event *event);
+void tn__event_give(tn__event *event);
 tn_event tn__event_native(const tn__event *event);
 
 /* Test hook (MC114): forget the streams of an active lease. */

@@ -55,11 +55,10 @@ bool tn__pending_complete(tn__slot *own, tn__record *record, uint64_t word) {
 }
 
 void tn__pending_consume(tn__record *record, tn__slot *own) {
-    tn__life *life = record->slot->life;
     tn__events *events = tn__load_rlx(&record->events);
     uint32_t count = tn__load_rlx(&record->event_count);
     for (uint32_t i = 0; i < count; i++)
-        tn__event_give(life, tn__load_rlx(&events->event[i]));
+        tn__event_give(tn__load_rlx(&events->event[i]));
     tn__store_rlx(&record->event_count, 0);
     uint64_t word = tn__load_rlx(&record->pair.low);
     TN_ASSERT(tn__word_state(word) == TN__DONE);
