@@ -6,10 +6,10 @@
 #   tests/mutants/run.sh [OPTION...] [MUTANT...]     all mutants, or the named ones
 #
 #   -a         all tests, and the names of those that notice; default: the tests that the patch
-#              names in its line `Caught-by:`, in this order, up to the first one that notices
-#   -t REGEX   the tests that match (of CTest)
-#   -n SEEDS   run the torture tests that often, with the seeds 1, 2, ...; how many noticed. Only the
-#              test functions that the patch names in its line `Torture:`, if it has one
+#              names in its line `Caught-by:`, in this order, up to the first one that notices; of the
+#              torture tests the functions of its line `Torture:` (a glob), if it has one
+#   -t REGEX   the tests that match (of CTest), with all their functions
+#   -n SEEDS   run the torture tests that often, with the seeds 1, 2, ...; how many noticed
 #   -s WHAT    TN_SANITIZE of the build: `thread` or `address+undefined`
 #   -d FOLDER  where to build; kept afterwards (default: a temporary folder)
 #   -j JOBS    compile and test jobs (default: all processors)
@@ -29,7 +29,7 @@ sanitize=
 folder=
 
 usage() {
-    sed -n '3,20s/^# \{0,1\}//p' "$0" >&2
+    sed -n '3,21s/^# \{0,1\}//p' "$0" >&2
     exit 2
 }
 
@@ -86,9 +86,14 @@ names() {
     elif [ $all = 1 ]; then
         echo '^(unit|spec|property|fault|torture)\.'
     else
-        sed -n '/^Caught-by:/{s/^Caught-by: *//;p;q;}' "$1" | tr -s ' ,' '\n\n' |
+        sed -n '/^Caught-by:/{s/^Caught-by: *//;p;q;}' "$1" | tr -s ' ,' '[\n*]' |
             sed 's/\./\\./g;s/.*/^&$/'
     fi
+}
+
+# functions PATCH: the torture functions that notice, as TN_TEST; all with -a or -t.
+functions() {
+    [ $all = 1 ] || [ -n "$regex" ] || sed -n '/^Torture:/{s/^Torture: *//p;q;}' "$1"
 }
 
 # Programs of the tests that match: unit.lease is built as unit_lease.
@@ -101,7 +106,7 @@ programs() {
 with_seeds() {
     noticed=0
     seed=1
-    only=${TN_TEST:-$(sed -n '/^Torture:/{s/^Torture: *//p;q;}' "$2")}
+    only=${TN_TEST:-$(functions "$2")}
     while [ $seed -le "$seeds" ]; do
         for program in $(for test in $1; do programs "$test"; done | grep '^torture_'); do
             rc=0
@@ -120,11 +125,16 @@ with_seeds() {
     echo "$noticed of $seeds seeds"
 }
 
-# try_tests TESTS: one after the other, up to the first that notices; with -a or -t all at once.
+# try_tests TESTS PATCH: one after the other, up to the first that notices; with -a or -t all at
+# once.
 try_tests() {
     began=$(date +%s)
     for test in $1; do
-        ctest --test-dir "$build" -R "$test" -j "$jobs" --timeout 300 >"$folder/ctest.log" 2>&1 &&
+        case $test in
+        ^torture*) only=${TN_TEST:-$(functions "$2")} ;;
+        *) only=${TN_TEST:-} ;;
+        esac
+        TN_TEST=$only ctest --test-dir "$build" -R "$test" -j "$jobs" --timeout 300 >"$folder/ctest.log" 2>&1 &&
             continue
         echo "caught by $(sed -n 's/^\t *[0-9]* - \([a-z]*\.[A-Za-z0-9_]*\) (.*/\1/p' \
             "$folder/ctest.log" | tr '\n' ' ')in $(($(date +%s) - began)) s"
@@ -141,7 +151,7 @@ try() {
     tests=$(names "$patch")
     targets=$(for test in $tests; do programs "$test"; done)
     if [ -z "$targets" ]; then
-        echo "no test matches" $tests
+        echo "no test matches $tests"
         return 1
     fi
     # shellcheck disable=SC2086 # a list
@@ -150,7 +160,7 @@ try() {
         return 1
     fi
     if [ "$seeds" = 0 ]; then
-        try_tests "$tests"
+        try_tests "$tests" "$patch"
         return
     fi
     began=$(date +%s)
