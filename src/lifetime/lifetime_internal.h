@@ -125,8 +125,8 @@ static inline bool tn__protected(const tn__protection *p) {
 /* Count the protections of each of `count` materializations. */
 void tn__life_protections(tn__life *life, tn__mat *const *mats, size_t count, tn__protection *out);
 /* Complete pending leases that pin one of them and whose events are done; a failing query leaves
- * them pending. */
-void tn__life_help(tn__life *life, tn__mat *const *mats, size_t count);
+ * them pending. False: this look found no other protection of any of them; true: perhaps. */
+bool tn__life_help(tn__life *life, tn__mat *const *mats, size_t count);
 
 /* Counts of the whole manager (close, snapshot heads). */
 typedef struct tn__totals {

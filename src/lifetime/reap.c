@@ -168,7 +168,8 @@ typedef struct help {
     tn__slot *own;
     tn__mat *const *mats;
     size_t count;
-    bool wait; /* wait for the events instead of asking once */
+    bool wait;      /* wait for the events instead of asking once */
+    bool protected; /* one of them seems to be in use, or pending still */
     tn_status status;
 } help;
 
@@ -200,8 +201,14 @@ static tn_status wait_events(tn__life *life, tn__record *record, uint64_t word) 
 
 static tn__scan_step visit_help(void *context, tn__record *record, uint64_t word) {
     help *h = context;
-    if (tn__word_state(word) != TN__PENDING || !concerns(h, record))
+    enum tn__record_state state = tn__word_state(word);
+    bool protects = state == TN__ACTIVE || state == TN__RELEASING || state == TN__PENDING;
+    if (!protects || !concerns(h, record))
         return TN__SCAN_ON;
+    if (state != TN__PENDING) {
+        h->protected = true;
+        return TN__SCAN_ON;
+    }
     bool failed = false, over;
     if (h->wait) {
         h->status = wait_events(h->life, record, word);
@@ -211,16 +218,21 @@ static tn__scan_step visit_help(void *context, tn__record *record, uint64_t word
     }
     if (over)
         tn__pending_complete(h->own, record, word);
+    else
+        h->protected = true;
     return h->status == TN_OK ? TN__SCAN_ON : TN__SCAN_STOP;
 }
 
-void tn__life_help(tn__life *life, tn__mat *const *mats, size_t count) {
+bool tn__life_help(tn__life *life, tn__mat *const *mats, size_t count) {
     tn__thread *thread;
-    if (count == 0 || tn__life_thread(life, &thread) != TN_OK)
+    if (count == 0)
+        return false;
+    if (tn__life_thread(life, &thread) != TN_OK)
         /* without a slot nothing can be completed: the leases stay pending, which is safe */
-        return;
-    help h = {life, tn__life_own_slot(life, thread), mats, count, false, TN_OK};
+        return true;
+    help h = {life, tn__life_own_slot(life, thread), mats, count, false, false, TN_OK};
     tn__scan(life, visit_help, &h);
+    return h.protected;
 }
 
 tn_status tn__life_wait_pending(tn__life *life) {
@@ -228,7 +240,7 @@ tn_status tn__life_wait_pending(tn__life *life) {
     tn_status status = tn__life_thread(life, &thread);
     if (status != TN_OK)
         return status;
-    help h = {life, tn__life_own_slot(life, thread), NULL, 0, true, TN_OK};
+    help h = {life, tn__life_own_slot(life, thread), NULL, 0, true, false, TN_OK};
     tn__scan(life, visit_help, &h);
     if (h.status != TN_OK)
         return h.status;

@@ -190,8 +190,9 @@ static tn_status attempt(tn__life *life, tn__mat *const *mats, size_t count, tn_
 
 tn_status tn__removal_take(tn__life *life, tn__mat *const *mats, size_t count, tn__removal **out) {
     tn__assert_may_wait("removal");
-    tn__life_help(life, mats, count);
-    tn_status status = report_in_use(life, mats, count, false);
+    tn_status status = TN_OK;
+    if (tn__life_help(life, mats, count))
+        status = report_in_use(life, mats, count, false);
     *out = NULL;
     while (status == TN_OK && !*out)
         status = attempt(life, mats, count, out);
