@@ -116,7 +116,8 @@ enum tn__point {
     TN__POINT_PIN_VERSION,      /* version loaded, reference not taken */
     TN__POINT_GRACE,            /* before a grace period */
     TN__POINT_PINS_STORED,      /* reader: pins stored, state words not loaded */
-    TN__POINT_ACQUIRED          /* reader: decided, before ACTIVE */
+    TN__POINT_ACQUIRED,         /* reader: decided, before ACTIVE */
+    TN__POINT_SEEN              /* scan: a record's fields read, its word not again */
 };
 #if TN_CHECKS
 extern void (*_Atomic tn__point_hook)(enum tn__point point, void *object);
@@ -151,6 +152,12 @@ TN_NODISCARD tn_status tn__check_text(const char *text, const char *what);
 /* Format check of a location given to us: kind out of range (or none) TN_ERR_KIND, CUDA index
  * above 127 TN_ERR_VALUE. Host indices become 0 in *out. */
 TN_NODISCARD tn_status tn__location_in(tn_location at, tn_location *out);
+/* A location that was checked, with host indices 0. */
+static inline tn_location tn__location_normal(tn_location at) {
+    if (at.kind != TN_LOCATION_CUDA)
+        at.index = 0;
+    return at;
+}
 /* The name without a failure path; for messages. `buffer` has TN_LOCATION_NAME_MAX bytes. Returns
  * it. */
 const char *tn__location_text(tn_location at, char *buffer);

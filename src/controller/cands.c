@@ -67,8 +67,8 @@ static void gather_moved(gathering *g) {
     const tn__walk *w = g->w;
     for (size_t i = 0; i < w->piece_count && g->ok && w->moved; i++) {
         const tn__piece *piece = &w->pieces[i];
-        if (tn__where_has(&piece->now, g->out->at) &&
-            !tn__where_has(&piece->before, g->out->at) && !is_blocked(g, piece))
+        if (tn__where_has(&piece->now, g->out->at) && !tn__where_has(&piece->before, g->out->at) &&
+            !is_blocked(g, piece))
             add(g, piece->value->index, piece);
     }
 }
@@ -158,8 +158,8 @@ static bool stuck(tn__walk *w, const tn__cands *c, uint64_t index) {
         return false;
     const tn__piece *piece = tn__piece_find(w, index);
     for (unsigned l = 0; piece && l < TN__LEDGER_COUNT; l++)
-        if (l != c->at && (tn__where_has(&piece->required, (tn__loc)l) ||
-                           tn__where_has(&piece->now, (tn__loc)l)))
+        if (l != c->at &&
+            (tn__where_has(&piece->required, (tn__loc)l) || tn__where_has(&piece->now, (tn__loc)l)))
             return false;
     return piece || value->mat_count == 1;
 }

@@ -113,8 +113,8 @@ tn_status tn_controller_set_metadata(tn_controller *c, tn_handle handle, int64_t
     if (!c)
         return tn__fail(TN_ERR_KIND, "the controller is NULL");
     tn_status status = stable_key ? tn__check_text(stable_key, "the stable key") : TN_OK;
-    if (status == TN_OK && (handle.manager == 0 || handle.index == 0 ||
-                            !tn__type_valid(handle.type)))
+    if (status == TN_OK &&
+        (handle.manager == 0 || handle.index == 0 || !tn__type_valid(handle.type)))
         status = tn__fail(TN_ERR_KIND, "this is no handle");
     if (status == TN_OK)
         status = enter(c);
@@ -176,7 +176,6 @@ tn_status tn_controller_scope(tn_controller *c, const tn_decision *decision,
         return tn__fail(TN_ERR_KIND, "an argument is NULL");
     tn_status status = tn__life_enter_parent(c->of.life);
     if (status == TN_OK)
-        status =
-            tn__decision_scope(c, decision, decision->version, streams, stream_count, out);
+        status = tn__decision_scope(c, decision, decision->version, streams, stream_count, out);
     return done(c, status);
 }

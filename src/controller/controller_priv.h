@@ -193,9 +193,9 @@ typedef struct tn__cands {
     tn__cand_block *blocks; /* nodes of the ring, which stay where they are */
     tn__cand head;          /* ring, in order */
     uint64_t skipping;
-    bool no_tiers;    /* the policy moves nothing away from here */
-    bool failed;      /* no memory for a node */
-    size_t stale;     /* releases that changed the location behind the list's back */
+    bool no_tiers; /* the policy moves nothing away from here */
+    bool failed;   /* no memory for a node */
+    size_t stale;  /* releases that changed the location behind the list's back */
 } tn__cands;
 
 /* ---- The walk --------------------------------------------------------------------------- */

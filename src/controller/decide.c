@@ -17,8 +17,9 @@ static tn_status check_exclusive(const tn_controller *c, const tn_request *r, si
     for (size_t k = 0; k < i; k++) {
         if (r->requirements[k].handle.index != value->index)
             continue;
-        tn_error *e = tn__error(TN_ERR_OWNERSHIP, "exclusive value %llu is required at two locations",
-                                (unsigned long long)value->index);
+        tn_error *e =
+            tn__error(TN_ERR_OWNERSHIP, "exclusive value %llu is required at two locations",
+                      (unsigned long long)value->index);
         e->manager = c->of.id;
         e->reason = TN_REASON_EXCLUSIVE;
         e->handle = r->requirements[i].handle;
@@ -132,9 +133,9 @@ static tn_status refused(const tn_error *problem, const tn_request *request) {
 static tn_action action_of(const tn__walk *w, const tn__release *r) {
     const tn__value *value = w->pieces[r->piece].value;
     tn_handle handle = {w->controller->of.id, value->index, value->type};
-    return r->to == TN__NOWHERE ? tn_action_drop(handle, tn__loc_location(r->from))
-                                : tn_action_move(handle, tn__loc_location(r->to),
-                                                 tn__loc_location(r->from));
+    return r->to == TN__NOWHERE
+               ? tn_action_drop(handle, tn__loc_location(r->from))
+               : tn_action_move(handle, tn__loc_location(r->to), tn__loc_location(r->from));
 }
 
 static tn_status make_plan(const tn__walk *w, tn_decision *d) {
@@ -145,13 +146,12 @@ static tn_status make_plan(const tn__walk *w, tn_decision *d) {
     for (size_t i = 0; i < n && status == TN_OK; i++) {
         const tn__release *r = &w->releases[i];
         reclaim[i] = action_of(w, r);
-        d->evictions[i] =
-            (tn_eviction){.size = sizeof d->evictions[i],
-                          .action = reclaim[i],
-                          .rank = r->rank,
-                          .released_at = tn__loc_location(r->from),
-                          .released_bytes = w->pieces[r->piece].value->charge_bytes,
-                          .reason = r->reason};
+        d->evictions[i] = (tn_eviction){.size = sizeof d->evictions[i],
+                                        .action = reclaim[i],
+                                        .rank = r->rank,
+                                        .released_at = tn__loc_location(r->from),
+                                        .released_bytes = w->pieces[r->piece].value->charge_bytes,
+                                        .reason = r->reason};
     }
     d->eviction_count = n;
     if (status == TN_OK) {

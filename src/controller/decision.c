@@ -32,12 +32,11 @@ const tn_explanation *tn_decision_explanation(const tn_decision *d) {
 tn_status tn_decision_evictions(const tn_decision *d, tn_eviction *out, size_t *inout_count) {
     if (!d)
         return tn__fail(TN_ERR_KIND, "the decision is NULL");
-    return tn__structs_out(out, inout_count, d->evictions, sizeof *d->evictions,
-                           d->eviction_count, "tn_eviction");
+    return tn__structs_out(out, inout_count, d->evictions, sizeof *d->evictions, d->eviction_count,
+                           "tn_eviction");
 }
 
-tn_status tn_decision_config(const tn_decision *d, const tn_config_pair **out,
-                             size_t *out_count) {
+tn_status tn_decision_config(const tn_decision *d, const tn_config_pair **out, size_t *out_count) {
     if (!d || !out || !out_count)
         return tn__fail(TN_ERR_KIND, "an argument is NULL");
     *out = d->identity.count ? d->identity.pairs : NULL;

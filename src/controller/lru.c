@@ -141,10 +141,9 @@ static bool fill(lru *l, const tn_tier *tiers, size_t count) {
         return false;
     tn_location *to = l->locations;
     for (size_t i = 0; i < count; i++) {
-        l->tiers[i] = (tn_tier){.to = to, .to_count = tiers[i].to_count};
-        (void)tn__location_in(tiers[i].from, &l->tiers[i].from); /* checked */
+        l->tiers[i] = (tn_tier){tn__location_normal(tiers[i].from), to, tiers[i].to_count};
         for (size_t k = 0; k < tiers[i].to_count; k++)
-            (void)tn__location_in(tiers[i].to[k], to++);
+            *to++ = tn__location_normal(tiers[i].to[k]);
     }
     l->count = count;
     l->text = tn__alloc(text_room(l));

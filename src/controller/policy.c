@@ -49,8 +49,7 @@ const char *tn_policy_name(const tn_policy *policy) {
     return policy ? policy->spec.name(policy->spec.context) : NULL;
 }
 
-tn_status tn_policy_config(const tn_policy *policy, const tn_config_pair **out,
-                           size_t *out_count) {
+tn_status tn_policy_config(const tn_policy *policy, const tn_config_pair **out, size_t *out_count) {
     if (!policy || !out || !out_count)
         return tn__fail(TN_ERR_KIND, "an argument is NULL");
     *out_count = 0;

@@ -53,8 +53,8 @@ static void look_at(void *context, void *item) {
     gathering *g = context;
     const tn__mat *mat = item;
     tn__loc at = tn__loc_of(mat->at);
-    tn__protection protection = g->w->guards->count ? tn__guards_of(g->w->guards, mat)
-                                                    : (tn__protection){0, 0, 0};
+    tn__protection protection =
+        g->w->guards->count ? tn__guards_of(g->w->guards, mat) : (tn__protection){0, 0, 0};
     if (tn__protected(&protection)) {
         g->p->protected[at] += mat->charged_bytes;
         if (!named(g->w, mat->index))
@@ -77,8 +77,8 @@ static void sum_request(const tn__walk *w, proof *p) {
     }
     for (size_t i = 0; i < w->request->count; i++) {
         tn__loc at = tn__loc_of(w->request->requirements[i].at);
-        p->required[at] = tn__add_capped(p->required[at],
-                                         w->pieces[w->required[i]].value->charge_bytes);
+        p->required[at] =
+            tn__add_capped(p->required[at], w->pieces[w->required[i]].value->charge_bytes);
     }
 }
 
@@ -128,8 +128,7 @@ static bool nowhere_to_go(tn__walk *w, proof *p, tn__loc from, uint64_t bytes,
     if (!know_tiers(w, p, from, status))
         return false;
     for (unsigned l = 0; required && l < TN__LEDGER_COUNT; l++)
-        if (l != from && tn__where_has(required, (tn__loc)l) &&
-            !too_small(w, p, (tn__loc)l, bytes))
+        if (l != from && tn__where_has(required, (tn__loc)l) && !too_small(w, p, (tn__loc)l, bytes))
             return false;
     for (size_t i = 0; i < p->tier_count[from]; i++)
         if (!too_small(w, p, p->tiers[from][i], bytes))

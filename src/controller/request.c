@@ -16,10 +16,10 @@ static tn_status requirement_form(const tn_requirement *r) {
 
 static int by_endpoint(const void *a, const void *b) {
     const tn_requirement *x = a, *y = b;
-    uint64_t keys[2][4] = {
-        {x->handle.manager, x->handle.index, tn__loc_of(x->at), (uint64_t)(uintptr_t)x->handle.type},
-        {y->handle.manager, y->handle.index, tn__loc_of(y->at),
-         (uint64_t)(uintptr_t)y->handle.type}};
+    uint64_t keys[2][4] = {{x->handle.manager, x->handle.index, tn__loc_of(x->at),
+                            (uint64_t)(uintptr_t)x->handle.type},
+                           {y->handle.manager, y->handle.index, tn__loc_of(y->at),
+                            (uint64_t)(uintptr_t)y->handle.type}};
     for (int i = 0; i < 4; i++)
         if (keys[0][i] != keys[1][i])
             return keys[0][i] < keys[1][i] ? -1 : 1;
@@ -115,7 +115,7 @@ static tn_status fill(tn_request *r, const tn_request_spec *spec) {
         return tn__no_memory();
     for (size_t i = 0; i < spec->requirement_count; i++) {
         r->requirements[i] = spec->requirements[i];
-        (void)tn__location_in(r->requirements[i].at, &r->requirements[i].at); /* checked */
+        r->requirements[i].at = tn__location_normal(r->requirements[i].at);
     }
     r->count = spec->requirement_count;
     return group(r) ? TN_OK : tn__no_memory();

@@ -17,25 +17,25 @@ enum kind { VISIT, WAYS, ROOMS };
 
 struct tn__walk_frame {
     enum kind kind;
-    tn__loc at;       /* visit: of the failing check; ways: to be left; rooms: the destination */
-    bool begun;       /* rooms, ways: past the first result's look */
-    bool shares;      /* visit: uses the location's main list; `owns`: made it */
+    tn__loc at;  /* visit: of the failing check; ways: to be left; rooms: the destination */
+    bool begun;  /* rooms, ways: past the first result's look */
+    bool shares; /* visit: uses the location's main list; `owns`: made it */
     bool owns;
-    bool delivered;   /* rooms: something was */
-    bool cut;         /* rooms: a cycle was cut below */
-    bool judged;      /* visit: the proofs had a look */
-    uint32_t parent;  /* UINT32_MAX: none */
-    uint32_t next;    /* visit: in its bucket of the path, + 1 */
-    size_t mark;      /* releases when it began */
-    tn__hash hash;    /* of that state */
-    tn__cands *list;  /* visit, rooms */
+    bool delivered;  /* rooms: something was */
+    bool cut;        /* rooms: a cycle was cut below */
+    bool judged;     /* visit: the proofs had a look */
+    uint32_t parent; /* UINT32_MAX: none */
+    uint32_t next;   /* visit: in its bucket of the path, + 1 */
+    size_t mark;     /* releases when it began */
+    tn__hash hash;   /* of that state */
+    tn__cands *list; /* visit, rooms */
     tn__cand *cursor;
-    uint64_t rank;    /* of the cursor; ways: of its candidate */
-    uint64_t bytes;   /* rooms */
-    uint32_t piece;   /* ways */
-    uint8_t reason;   /* ways: of the drop; 0: none */
-    bool only_drop;   /* ways */
-    tn__cand *node;   /* ways: in the main list, or NULL */
+    uint64_t rank;         /* of the cursor; ways: of its candidate */
+    uint64_t bytes;        /* rooms */
+    uint32_t piece;        /* ways */
+    uint8_t reason;        /* ways: of the drop; 0: none */
+    bool only_drop;        /* ways */
+    tn__cand *node;        /* ways: in the main list, or NULL */
     tn__loc *destinations; /* ways */
     size_t destination_count, required_count, destination;
     tn__check check; /* visit */
@@ -55,7 +55,8 @@ static frame *push(tn__walk *w, enum kind kind, tn__loc at, uint32_t parent) {
         !tn__grow(&w->frames, &w->frame_room, w->frame_count, sizeof *w->frames))
         return NULL;
     frame *f = &w->frames[w->frame_count++];
-    *f = (frame){.kind = kind, .at = at, .parent = parent, .mark = w->release_count, .hash = w->hash};
+    *f = (frame){
+        .kind = kind, .at = at, .parent = parent, .mark = w->release_count, .hash = w->hash};
     return f;
 }
 

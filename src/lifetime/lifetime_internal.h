@@ -138,8 +138,8 @@ static inline bool tn__protected(const tn__protection *p) {
 /* Count the protections of each of `count` materializations. */
 void tn__life_protections(tn__life *life, tn__mat *const *mats, size_t count, tn__protection *out);
 /* Complete pending leases that pin one of them and whose events are done; a failing query leaves
- * them pending. */
-void tn__life_help(tn__life *life, tn__mat *const *mats, size_t count);
+ * them pending. False: this look found no other protection of any of them; true: perhaps. */
+bool tn__life_help(tn__life *life, tn__mat *const *mats, size_t count);
 
 /* Counts of the whole manager (close, snapshot heads). */
 typedef struct tn__totals {
@@ -260,7 +260,7 @@ TN_NODISCARD tn_status tn__reservation_read(const tn_reservation *reservation,
  * when it is complete. */
 typedef struct tn__event tn__event;
 TN_NODISCARD tn_status tn__event_take(tn__life *life, const tn_stream_info *info, tn__event **out);
-void tn__event_give(tn__life *life, tn__event *event);
+void tn__event_give(tn__event *event);
 tn_event tn__event_native(const tn__event *event);
 
 /* Test hook (MC114): forget the streams of an active lease. */

@@ -327,7 +327,7 @@ static inline tn__pin_view tn__pin_view_of(tn__record *record) {
 }
 
 /* reap.c: as tn__life_help(), for those that a removal names */
-void tn__removal_help(tn__life *life, const tn__removal *removal);
+bool tn__removal_help(tn__life *life, const tn__removal *removal);
 /* removal.c: the decision word, for removals and for close */
 TN_NODISCARD tn__removal *tn__removal_new(tn__mat *const *mats, size_t count, size_t later);
 /* Whether it is one of those to be decided on. */

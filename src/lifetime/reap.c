@@ -55,11 +55,10 @@ bool tn__pending_complete(tn__slot *own, tn__record *record, uint64_t word) {
 }
 
 void tn__pending_consume(tn__record *record, tn__slot *own) {
-    tn__life *life = record->slot->life;
     tn__events *events = tn__load_rlx(&record->events);
     uint32_t count = tn__load_rlx(&record->event_count);
     for (uint32_t i = 0; i < count; i++)
-        tn__event_give(life, tn__load_rlx(&events->event[i]));
+        tn__event_give(tn__load_rlx(&events->event[i]));
     tn__store_rlx(&record->event_count, 0);
     uint64_t word = tn__load_rlx(&record->pair.low);
     TN_ASSERT(tn__word_state(word) == TN__DONE);
@@ -170,7 +169,8 @@ typedef struct help {
     const tn__removal *removal; /* those that pin one of these, or */
     tn__mat *const *mats;       /* of these, or (NULL) all */
     size_t count;
-    bool wait; /* wait for the events instead of asking once */
+    bool wait;      /* wait for the events instead of asking once */
+    bool protected; /* one of them seems to be in use, or pending still */
     tn_status status;
 } help;
 
@@ -206,8 +206,14 @@ static tn_status wait_events(tn__life *life, tn__record *record, uint64_t word) 
 
 static tn__scan_step visit_help(void *context, tn__record *record, uint64_t word) {
     help *h = context;
-    if (tn__word_state(word) != TN__PENDING || !concerns(h, record))
+    enum tn__record_state state = tn__word_state(word);
+    bool protects = state == TN__ACTIVE || state == TN__RELEASING || state == TN__PENDING;
+    if (!protects || !concerns(h, record))
         return TN__SCAN_ON;
+    if (state != TN__PENDING) {
+        h->protected = true;
+        return TN__SCAN_ON;
+    }
     bool failed = false, over;
     if (h->wait) {
         h->status = wait_events(h->life, record, word);
@@ -217,32 +223,36 @@ static tn__scan_step visit_help(void *context, tn__record *record, uint64_t word
     }
     if (over)
         tn__pending_complete(h->own, record, word);
+    else
+        h->protected = true;
     return h->status == TN_OK ? TN__SCAN_ON : TN__SCAN_STOP;
 }
 
-static tn_status help_all(tn__life *life, help h) {
+static tn_status help_all(tn__life *life, help *h) {
     tn__thread *thread;
     tn_status status = tn__life_thread(life, &thread);
     if (status != TN_OK)
         return status;
-    h.life = life;
-    h.own = tn__life_own_slot(life, thread);
-    tn__scan(life, visit_help, &h);
-    return h.status;
+    h->life = life;
+    h->own = tn__life_own_slot(life, thread);
+    tn__scan(life, visit_help, h);
+    return h->status;
 }
 
 /* Without a slot nothing can be completed: the leases stay pending, which is safe. */
-void tn__life_help(tn__life *life, tn__mat *const *mats, size_t count) {
-    if (count)
-        (void)help_all(life, (help){.mats = mats, .count = count});
+bool tn__life_help(tn__life *life, tn__mat *const *mats, size_t count) {
+    help h = {.mats = mats, .count = count};
+    return count > 0 && (help_all(life, &h) != TN_OK || h.protected);
 }
 
-void tn__removal_help(tn__life *life, const tn__removal *removal) {
-    (void)help_all(life, (help){.removal = removal});
+bool tn__removal_help(tn__life *life, const tn__removal *removal) {
+    help h = {.removal = removal};
+    return help_all(life, &h) != TN_OK || h.protected;
 }
 
 tn_status tn__life_wait_pending(tn__life *life) {
-    tn_status status = help_all(life, (help){.wait = true});
+    help h = {.wait = true};
+    tn_status status = help_all(life, &h);
     uint64_t completed = 0;
     return status == TN_OK ? tn__life_reap(life, &completed) : status;
 }

@@ -83,7 +83,7 @@ static void end_reservation(ending *e) {
 static void give_events(ending *e, size_t count) {
     tn__events *events = tn__load_rlx(&e->record->events);
     for (size_t i = 0; i < count; i++)
-        tn__event_give(e->life, tn__load_rlx(&events->event[i]));
+        tn__event_give(tn__load_rlx(&events->event[i]));
     tn__store_rlx(&e->record->event_count, 0);
 }
 
@@ -96,7 +96,7 @@ static tn_status record_one(ending *e, const tn__stream_node *node, tn__event **
     TN__AT(TN__POINT_RECORD_EVENT, e->record);
     status = tn__event_record(e->life->driver, tn__event_native(*out), tn__load_rlx(&node->stream));
     if (status != TN_OK)
-        tn__event_give(e->life, *out);
+        tn__event_give(*out);
     return status;
 }
 
@@ -260,10 +260,8 @@ static enum attempt attempt(ending *e, tn_status *status) {
 }
 
 static tn_status end(void *record, uint64_t generation, bool wait, bool inside) {
-    ending e = {.record = record,
-                .generation = generation,
-                .thread = tn__thread_self(),
-                .inside = inside};
+    ending e = {
+        .record = record, .generation = generation, .thread = tn__thread_self(), .inside = inside};
     if (!record)
         return TN_OK;
     if (!e.thread)

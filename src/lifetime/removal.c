@@ -199,22 +199,6 @@ static tn_status report_in_use(tn__life *life, tn__mat *const *mats, size_t coun
     return TN_OK;
 }
 
-static tn__scan_step visit_visible(void *context, tn__record *record, uint64_t word) {
-    verdict *v = context;
-    enum tn__record_state state = tn__word_state(word);
-    if (state != TN__ACTIVE && state != TN__RELEASING && state != TN__PENDING)
-        return TN__SCAN_ON;
-    v->in_use = pins_one_of(record, v->removal);
-    return v->in_use ? TN__SCAN_STOP : TN__SCAN_ON;
-}
-
-/* Without a fence: a pin that is seen settles it cheaply; one that is not seen means nothing. */
-static bool visibly_used(tn__life *life, tn__removal *removal) {
-    verdict v = {removal, false, false};
-    tn__scan(life, visit_visible, &v);
-    return v.in_use;
-}
-
 /* The state words point to the descriptor and the plan is decided: 1 taken, 0 in use, -1 try
  * anew. */
 static tn_status decide(tn__life *life, tn__removal *removal, int *settled) {
@@ -236,14 +220,15 @@ static tn_status attempt(tn__life *life, tn__mat *const *mats, size_t count, siz
     tn__removal *removal = tn__removal_new(mats, count, later);
     if (!removal)
         return tn__no_memory();
-    tn__removal_help(life, removal);
-    if (visibly_used(life, removal)) {
-        tn_status status = report_in_use(life, mats, count, false);
+    tn_status status = TN_OK;
+    int settled;
+    if (tn__removal_help(life, removal)) /* settles it cheaply */
+        status = report_in_use(life, mats, count, false);
+    if (status != TN_OK) {
         tn__free(removal); /* nobody has seen it */
         return status;
     }
-    int settled;
-    tn_status status = decide(life, removal, &settled);
+    status = decide(life, removal, &settled);
     if (settled == 1) {
         TN__AT(TN__POINT_TAKEN, removal);
         *out = removal;

@@ -45,9 +45,10 @@ static void add_protection(tn__protection *p, uint64_t word, uint64_t what) {
 }
 
 /* What was read speaks of the life that `word` names. A release that begins meanwhile (ACTIVE ->
- * RELEASING, which is no effect and is not counted) changes nothing of it: to leave the record out then
- * would lose a use that an exact snapshot must have. */
+ * RELEASING, which is no effect and is not counted) changes nothing of it: to leave the record out
+ * then would lose a use that an exact snapshot must have. */
 static bool same_life(tn__record *record, uint64_t word) {
+    TN__AT(TN__POINT_SEEN, record);
     /* [word] acquire fence. Pairs: release stores of pins and words. Orders: the fields read ->
      * the second reading of the word; an acquire load alone cannot order what came before it.
      * Without: fields of the next life count for this one. */

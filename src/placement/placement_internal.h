@@ -323,7 +323,5 @@ TN_NODISCARD tn_status tn__owners_claim(tn__store *s, const tn_storage *storages
                                         tn_handle handle, tn_location at);
 /* Give them up. Under store->lock. */
 void tn__owners_release(tn__store *s, const tn_storage *storages, size_t count);
-/* Correct the handle of claims taken before the handle was issued (adopt). Under store->lock. */
-void tn__owners_rename(tn__store *s, const tn_storage *storages, size_t count, tn_handle handle);
 
 #endif

@@ -41,8 +41,8 @@ tn_status tn__run_check_removals(tn__run *run) {
     tn__mat *const *mats;
     size_t count;
     tn__run_removals(run, &mats, &count);
-    tn__life_help(run->t->life, mats, count);
-    for (size_t i = 0; i < count; i++) {
+    bool perhaps = tn__life_help(run->t->life, mats, count);
+    for (size_t i = 0; perhaps && i < count; i++) {
         tn__protection p;
         tn__life_protections(run->t->life, &mats[i], 1, &p);
         if (tn__protected(&p))

@@ -27,7 +27,7 @@ static tn_status copy_to_device(tn__run *run, tn_payload from, tn_location to) {
     if (status != TN_OK)
         return status;
     status = tn__value_copy(run->t->driver, from, to, stream, tn__event_native(event), &run->made);
-    tn__event_give(run->t->life, event);
+    tn__event_give(event);
     return status;
 }
 

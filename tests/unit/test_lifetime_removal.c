@@ -25,7 +25,9 @@ static struct args on(const struct scene *s, tn_handle h, tn_location at) {
 }
 
 static uint32_t decision_of(const tn__mat *mat) {
-    return tn__load_acq(&((tn__removal *)tn__load_acq(&mat->state))->decision);
+    uintptr_t state = tn__load_acq(&mat->state);
+    assert_true(state > TN__MAT_GONE); /* a plan stands there */
+    return tn__load_acq(&((tn__removal *)state)->decision);
 }
 
 /* ---- By hand: the decision word ---- */
@@ -135,12 +137,14 @@ static struct reader read_begin(struct scene *s, tn__mat *mat) {
     tn__store_rlx(&r.record->what, tn__what(TN__KIND_LEASE, mat->at));
     tn__store_rel(&r.record->pair.low, tn__word(r.generation, TN__ACQUIRING));
     tn__store_rel(&tn__record_pins(r.record, 1)->pin[0].mat, mat);
+    tn_test_under_way(1);
     return r;
 }
 
 static void read_end(struct reader *r) {
     tn__store_rel(&r->record->pair.low, tn__word(r->generation, TN__FREE));
     tn__record_recycle(r->record, r->slot);
+    tn_test_under_way(-1);
 }
 
 static void removal_waits_for_a_reader_that_then_fails(void **state) {
@@ -150,7 +154,7 @@ static void removal_waits_for_a_reader_that_then_fails(void **state) {
     struct args x = on(&s, s.a, C0);
     struct op op;
     OP_START(&op, run_drop, &x, 0);
-    wait_until(tn__load_acq(&mat->state) > TN__MAT_GONE);
+    op_wait_until(&op, tn__load_acq(&mat->state) > TN__MAT_GONE);
     pause_shortly();
     assert_int_equal(decision_of(mat), TN__TRYING);
     read_end(&r);
@@ -166,7 +170,7 @@ static void removal_waits_for_a_reader_that_is_then_granted(void **state) {
     struct op op;
     bool mine = false;
     OP_START(&op, run_drop, &x, 0);
-    wait_until(tn__load_acq(&mat->state) > TN__MAT_GONE);
+    op_wait_until(&op, tn__load_acq(&mat->state) > TN__MAT_GONE);
     assert_true(tn__decision_meet((tn__removal *)tn__load_acq(&mat->state), &mine));
     assert_true(mine);
     pause_shortly();
@@ -189,7 +193,7 @@ static void removal_aborted_by_a_reader_that_is_gone_reports_one_use(void **stat
     struct op op;
     bool mine = false;
     OP_START(&op, run_drop, &x, 0);
-    wait_until(tn__load_acq(&mat->state) > TN__MAT_GONE);
+    op_wait_until(&op, tn__load_acq(&mat->state) > TN__MAT_GONE);
     tn__removal *removal = (tn__removal *)tn__load_acq(&mat->state);
     assert_true(tn__decision_meet(removal, &mine));
     read_end(&r);
@@ -206,7 +210,7 @@ static void removal_aborted_by_a_reader_that_fails_tries_again(void **state) {
     struct op op;
     bool mine = false;
     OP_START(&op, run_drop, &x, 0);
-    wait_until(tn__load_acq(&mat->state) > TN__MAT_GONE);
+    op_wait_until(&op, tn__load_acq(&mat->state) > TN__MAT_GONE);
     tn__removal *removal = (tn__removal *)tn__load_acq(&mat->state);
     assert_true(tn__decision_meet(removal, &mine));
     read_end(&r);
@@ -288,7 +292,7 @@ static void discard_aborted_by_a_reader_that_is_gone_reports_one_use(void **stat
     struct op op;
     bool mine = false;
     OP_START(&op, run_discard, &x, 0);
-    wait_until(tn__load_acq(&mat->state) > TN__MAT_GONE);
+    op_wait_until(&op, tn__load_acq(&mat->state) > TN__MAT_GONE);
     tn__removal *removal = (tn__removal *)tn__load_acq(&mat->state);
     assert_true(tn__decision_meet(removal, &mine));
     read_end(&r);
