@@ -43,7 +43,7 @@ tn_handle scope_failing(struct spec *f, tn_manager *m) {
     tt_source *source = spec_source(f);
 
     source->fail_from = 1;
-    source->fail_count = UINT64_MAX;
+    source->fail_count = 1000000;
     source->fail_code = 77;
     source->fail_message = "nothing to read";
     return register_src(m, source);
