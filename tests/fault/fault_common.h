@@ -29,6 +29,9 @@ typedef struct fault {
     tn_hold hold;
     tn_reservation reservation;
     tn_snapshot *snapshot;
+    tn_plan *plan;
+    tn_scope *scope;
+    tn_handle others[3]; /* of a plan, beside `h` */
     tn_report report;
     tn_payload kept[4]; /* by fault_remember() */
     size_t kept_count;
@@ -45,6 +48,8 @@ enum fault_flags {
     FAULT_STATE = 16u,     /* a failure may change what the manager says: `failed` looks at it */
     FAULT_FENCE = 32u,     /* passes a heavy fence, whose failure is TN_ERR_SYSTEM */
     FAULT_NO_ALLOC = 64u,  /* allocates nothing */
+    FAULT_PLAN = 128u,     /* a plan: may end in TN_ERR_PLAN_EXEC, whose cause is then the status
+                              and whose prefix `failed` looks at */
     FAULT_NO_MANAGER = 256 /* `call` makes or ends the manager: nothing to compare */
 };
 
