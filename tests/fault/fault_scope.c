@@ -172,7 +172,7 @@ static void enter_survives_each_failure(void **state) {
                                     .call = enter,
                                     .failed = entry_failed,
                                     .check = in_the_body,
-                                    .flags = FAULT_PLAN | FAULT_PEAKS | FAULT_FENCE,
+                                    .flags = FAULT_PREFIX | FAULT_PEAKS | FAULT_FENCE,
                                     .least_allocs = 10,
                                     .least_calls = 6};
     fault_loop(state, &what);
@@ -184,7 +184,7 @@ static void enter_within_budgets_survives_each_failure(void **state) {
                                     .call = enter,
                                     .failed = entry_failed,
                                     .check = in_the_body,
-                                    .flags = FAULT_PLAN | FAULT_PEAKS | FAULT_FENCE,
+                                    .flags = FAULT_PREFIX | FAULT_PEAKS | FAULT_FENCE,
                                     .least_allocs = 10,
                                     .least_calls = 6};
     fault_loop(state, &what);
@@ -197,7 +197,7 @@ static void enter_as_first_call_survives_each_failure(void **state) {
                                     .failed = entry_failed,
                                     .check = in_the_body,
                                     .flags =
-                                        FAULT_PLAN | FAULT_PEAKS | FAULT_FENCE | FAULT_ON_THREAD,
+                                        FAULT_PREFIX | FAULT_PEAKS | FAULT_FENCE | FAULT_ON_THREAD,
                                     .least_allocs = 11,
                                     .least_calls = 6};
     fault_loop(state, &what);
@@ -253,7 +253,7 @@ static void close_survives_each_failure(void **state) {
                                     .call = leave,
                                     .failed = close_failed,
                                     .check = left,
-                                    .flags = FAULT_PLAN | FAULT_FENCE,
+                                    .flags = FAULT_PREFIX | FAULT_FENCE,
                                     .least_allocs = 6,
                                     .least_calls = 6};
     fault_loop(state, &what);
@@ -265,7 +265,7 @@ static void close_as_first_call_survives_each_failure(void **state) {
                                     .call = leave,
                                     .failed = close_failed,
                                     .check = left,
-                                    .flags = FAULT_PLAN | FAULT_FENCE | FAULT_ON_THREAD,
+                                    .flags = FAULT_PREFIX | FAULT_FENCE | FAULT_ON_THREAD,
                                     .least_allocs = 7,
                                     .least_calls = 6};
     fault_loop(state, &what);
@@ -285,7 +285,7 @@ static void close_with_reap_survives_each_failure(void **state) {
                                     .call = leave,
                                     .failed = close_failed,
                                     .check = left,
-                                    .flags = FAULT_PLAN | FAULT_FENCE | FAULT_STATE,
+                                    .flags = FAULT_PREFIX | FAULT_FENCE | FAULT_STATE,
                                     .least_allocs = 6,
                                     .least_calls = 7};
     fault_loop(state, &what);
