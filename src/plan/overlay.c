@@ -27,7 +27,7 @@ bool tn__sim_places_begin(tn__sim *sim) {
         uint64_t total, claimed;
         tn__sim_place *place = add_place(sim, table->places[i].at);
         tn__ledger_read(place->ledger, &total, &claimed);
-        place->level = place->peak = total - claimed;
+        place->found = place->level = place->peak = total - claimed;
         place->used = table->places[i].used_bytes;
     }
     return true;

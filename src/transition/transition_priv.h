@@ -243,6 +243,7 @@ typedef struct tn__course {
     tn__guards guards;
     tn__sim sim;
     bool looked;  /* the three above are there */
+    int looks;    /* for the sake of bytes */
     size_t steps; /* of the parts that run now */
     bool *later;  /* per step: what it makes, a later one removes */
 } tn__course;
