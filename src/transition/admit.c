@@ -140,8 +140,13 @@ static enum tn__judgement judge(void *context, tn_status *status) {
     *status = TN_ERR_PLAN; /* the detail is made without the lock */
     if (!c->sim.short_of_bytes)
         return TN__JUDGE_FAIL;
-    c->ticket.short_at = tn__store_ledger(c->t->store, c->sim.problem.at);
-    return moved_on(c, c->ticket.short_at) ? TN__JUDGE_RECHECK : TN__JUDGE_SHORT;
+    tn__ledger *ledger = tn__store_ledger(c->t->store, c->sim.problem.at);
+    c->claims.needs[0] = (tn__need){.ledger = ledger, /* while it waits, nobody overtakes it there */
+                                    .at = c->sim.problem.at,
+                                    .bytes = c->sim.problem.requested_bytes};
+    c->ticket.need_count = 1;
+    c->ticket.short_at = ledger;
+    return moved_on(c, ledger) ? TN__JUDGE_RECHECK : TN__JUDGE_SHORT;
 }
 
 /* ---- Refusals --------------------------------------------------------------------------- */

@@ -62,6 +62,18 @@ static inline void fill(struct sequence *q, tn_manager *m, const tn_action *acti
         wait_until(flow_count((m), false) == (before) + 1);                                        \
     } while (0)
 
+/* An adoption at P on a thread of its own. */
+struct adopter {
+    tn_manager *m;
+    tn_payload v;
+    tn_handle h;
+};
+
+static inline tn_status run_adopt(void *arg) {
+    struct adopter *a = arg;
+    return tn_manager_adopt(a->m, a->v, P, TN_REPLICABLE, &a->h);
+}
+
 /* ---- The copy that stands still ------------------------------------------------------------- */
 
 static struct {

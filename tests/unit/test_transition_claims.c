@@ -7,17 +7,6 @@
 
 /* ---- Bytes freed inside a plan -------------------------------------------------------------- */
 
-struct adopter {
-    tn_manager *m;
-    tn_payload v;
-    tn_handle h;
-};
-
-static tn_status run_adopt(void *arg) {
-    struct adopter *a = arg;
-    return tn_manager_adopt(a->m, a->v, P, TN_REPLICABLE, &a->h);
-}
-
 /* {P:32}: the plan drops a value at P, copies for a while, and needs the bytes again. */
 struct freed {
     tn_manager *m;

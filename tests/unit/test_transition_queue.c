@@ -59,6 +59,31 @@ static void plans_of_other_values_overlap(void **state) {
     expect_no_claims(m);
 }
 
+/* What another plan uses for a while, and removes itself, is no reason for a refusal: whoever is
+ * short of it waits, and is judged by the bytes that there are then (M256, M258). */
+static void bytes_that_another_plan_uses_for_a_while(void **state) {
+    struct spec *f = *state;
+    tn_manager *m = MANAGER(f, {P, 32});
+    tn_handle slow = marked(f, m, N), a = adopt_rep(f, m, N), b = adopt_rep(f, m, N);
+    struct sequence first, second;
+    struct adopter third = {.m = m, .v = spec_v(f, P)};
+    struct op adopting;
+    arm();
+    START(&first, m, ENSURE(a, P), ENSURE(slow, C0), DROP(a, P));
+    stand_reached();
+    assert_int_equal(used(m, P), 32);
+    QUEUE(&second, m, 0, ENSURE(b, P), DROP(b, P));
+    OP_START(&adopting, run_adopt, &third, 0);
+    wait_until(flow_count(m, false) == 2);
+    go_on(false);
+    assert_status(op_end(&first.op), TN_OK);
+    assert_status(op_end(&second.op), TN_OK);
+    assert_status(op_end(&adopting), TN_OK);
+    assert_replicas(m, third.h, P);
+    assert_peaks(m, P, 32, 32);
+    expect_no_claims(m);
+}
+
 /* M127, M256: the version is compared where the plan's turn comes, not where it arrives. */
 static void plan_that_waited_finds_its_version_stale(void **state) {
     struct spec *f = *state;
@@ -190,6 +215,7 @@ static const struct CMUnitTest tests[] = {
     SPEC_BOTH(large_plan_is_not_overtaken),
     SPEC_BOTH(large_plan_is_refused_when_it_cannot_fit),
     SPEC_CONCURRENT(plans_of_other_values_overlap),
+    SPEC_BOTH(bytes_that_another_plan_uses_for_a_while),
     SPEC_BOTH(plan_that_waited_finds_its_version_stale),
     SPEC_CONCURRENT(exit_is_not_behind_the_queue),
     SPEC_CONCURRENT(exit_waits_for_claims_in_flight),
