@@ -126,6 +126,64 @@ static void mc153_entries_against_closes(void **state) {
     }
 }
 
+/* Whoever asks meanwhile gets an answer that was true at some moment. */
+static const char *ask(struct crowd *x, atomic_int *running) {
+    while (atomic_load(running) > 0 && !tn_test_workers_failed()) {
+        const tn_plan_report *report = NULL;
+        const tn_error *error = NULL;
+        tn_plan_report_info head = TN_PLAN_REPORT_INFO_INIT;
+        tn_reservation r[2] = {{NULL, 0}, {NULL, 0}};
+        size_t count = 2;
+
+        (void)tn_scope_active(x->s);
+        TN_WORKER_STATUS(tn_scope_reservations(x->s, r, &count), TN_OK);
+        TN_WORKER_CHECK(count == 0 || (count == 2 && r[0].record != NULL && r[1].record != NULL));
+        TN_WORKER_STATUS(tn_scope_partial_report(x->s, &report), TN_OK);
+        TN_WORKER_CHECK(report == NULL);
+        TN_WORKER_STATUS(tn_scope_exit_error(x->s, &error), TN_OK);
+        TN_WORKER_CHECK(error == NULL);
+        TN_WORKER_STATUS(tn_scope_report(x->s, &report), TN_OK);
+        if (report == NULL)
+            continue;
+        TN_WORKER_STATUS(tn_plan_report_read(report, &head), TN_OK);
+        TN_WORKER_CHECK(head.complete == 1 && head.transition_count == 2);
+    }
+    return NULL;
+}
+
+struct asked {
+    struct crowd crowd;
+    atomic_int running;
+};
+
+static const char *ask_worker(int index, void *arg) {
+    struct asked *x = arg;
+    const char *text = NULL;
+
+    if (index > 0)
+        return ask(&x->crowd, &x->running);
+    if (tn_scope_enter(x->crowd.s) != TN_OK || tn_scope_close(x->crowd.s) != TN_OK)
+        text = "the scope failed";
+    atomic_store(&x->running, 0);
+    return text;
+}
+
+static void questions_during_entry_and_close(void **state) {
+    struct spec *f = *state;
+    tn_manager *m = MANAGER(f);
+    tn_handle v = adopt_rep(f, m, P);
+
+    for (int round = 0; round < 100; round++) {
+        struct asked x = {.crowd = {NULL, {0}, {0}}};
+
+        atomic_store(&x.running, 1);
+        x.crowd.s = SCOPE(m, "asked", RESERVE({P, 8, "a"}, {N, 8, "b"}), ENTER(ENSURE(v, N)),
+                          LEAVE(DROP(v, N)));
+        assert_null_text(tn_test_workers_run(3, ask_worker, &x));
+        destroy_scope(x.crowd.s);
+    }
+}
+
 /* ---- Each thread its own scopes ------------------------------------------------------------- */
 
 enum { BUSY_THREADS = 4, BUSY_ROUNDS = 60 };
@@ -310,6 +368,7 @@ static const struct CMUnitTest tests[] = {
     SPEC_BOTH(mc153_eight_threads_one_scope),
     SPEC_BOTH(mc153_racing_closes_that_fail),
     SPEC_BOTH(mc153_entries_against_closes),
+    SPEC_BOTH(questions_during_entry_and_close),
     SPEC_THREE_WAYS(scopes_of_several_threads_all_run),
     SPEC_BOTH(a_close_waits_for_an_entry_in_progress),
     SPEC_BOTH(closing_the_manager_waits_for_an_entry),
