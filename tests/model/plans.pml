@@ -20,7 +20,7 @@
  *  Q3 an admitted plan has the bytes of each of its steps: bytes that it frees stay claimed while
  *     its rest needs them.
  *  Q4 a plan, or an action of an exit, is refused for bytes only if it would not fit without the
- *     claims of plans in flight.
+ *     claims of plans in flight, and none of these will remove any there.
  *  Q5 who joined a load that failed does not load.
  *  Q6 (live) a large plan ends although small ones come and go for ever.
  *
@@ -33,6 +33,7 @@
  *   holds  queue                             -DQUEUE
  *   live   large                             -DLARGE
  *   deep   mixed                             -DMIXED
+ *   fails  claims_only            assertion  -DCROSSING -DCLAIMS_ONLY
  *   fails  freed_given_back       assertion  -DFREED -DFREED_GIVEN_BACK
  *   fails  add_then_undo          assertion  -DFREED -DADD_THEN_UNDO
  *   fails  refused_at_once        assertion  -DCROSSING -DREFUSED_AT_ONCE
@@ -72,6 +73,7 @@ bit load_over[PLANS], load_failed[PLANS]; /* what those who joined are told */
 byte place[PLANS], places;                /* in the queue */
 byte handles[PLANS];
 byte need[PLANS * 2], mine[PLANS * 2]; /* of plan i at location l, index AT(i, l) */
+bit frees[PLANS * 2]; /* plan i, in flight, still has a take at l to do */
 mtype result[PLANS] = NOTHING;
 
 #define SAME_BYTES(a, b)                                                                           \
@@ -84,10 +86,14 @@ mtype result[PLANS] = NOTHING;
 #define BEHIND(i) (IN_FRONT(0, i) || IN_FRONT(1, i) || IN_FRONT(2, i) || IN_FRONT(3, i))
 #endif
 #define FITS(i, l) (need[AT(i, l)] == 0 || TOTAL(l) + need[AT(i, l)] <= budget[l])
-#ifdef REFUSED_AT_ONCE
+#define FREED_LATER(l)                                                                             \
+    (frees[AT(0, l)] || frees[AT(1, l)] || frees[AT(2, l)] || frees[AT(3, l)])
+#if defined(REFUSED_AT_ONCE)
 #define MAY_FIT_LATER(l) 0
-#else
+#elif defined(CLAIMS_ONLY)
 #define MAY_FIT_LATER(l) (claimed[l] > 0)
+#else
+#define MAY_FIT_LATER(l) (claimed[l] > 0 || FREED_LATER(l))
 #endif
 #define WITHIN_BUDGETS (TOTAL(P) <= budget[P] && TOTAL(C) <= budget[C])
 
@@ -163,6 +169,12 @@ inline trim(l) {
     fi
 }
 
+/* Whether the steps from the k-th on take from l. */
+inline will_free(l) {
+    frees[AT(i, l)] = ((k <= 0 && TAKES(s0, l)) || (k <= 1 && TAKES(s1, l)) ||
+                       (k <= 2 && TAKES(s2, l)))
+}
+
 #define ADD_ALL(l) claimed[l] = claimed[l] + need[AT(i, l)]
 #define UNDO_ALL(l) claimed[l] = claimed[l] - need[AT(i, l)]
 
@@ -179,8 +191,9 @@ inline judge() {
     fi
 }
 
-/* Bytes that do not fit without anybody's claims (Q4). */
-#define TOO_MUCH(i, l) (need[AT(i, l)] && used[l] + reserved[l] + need[AT(i, l)] > budget[l])
+/* Bytes that do not fit without anybody's claims, and nobody in flight will remove any (Q4). */
+#define TOO_MUCH(i, l)                                                                             \
+    (need[AT(i, l)] && used[l] + reserved[l] + need[AT(i, l)] > budget[l] && !FREED_LATER(l))
 
 /* The load that an ensure may join, or NONE. */
 #define JOINABLE(a) (loading[a] && a != i && (handles[a] & handles[i]))
@@ -255,6 +268,7 @@ inline admit() {
                 if
                 :: v == GO ->
                     claim(P); claim(C);
+                    will_free(P); will_free(C);
                     handles_claimed = handles_claimed | handles[i];
                     unlink();
                     assert(!joined_failed || !loads); /* Q5 */
@@ -315,7 +329,7 @@ inline perform(c) {
             if
             :: status == OK ->
                 settle(c, P); settle(c, C);
-                d_step { trim(P); trim(C) };
+                d_step { trim(P); trim(C); will_free(P); will_free(C) };
                 broadcast();
                 assert(WITHIN_BUDGETS) /* Q2 */
             :: else
@@ -327,7 +341,8 @@ inline perform(c) {
 inline leave_flight() {
     unclaim(P); unclaim(C);
     handles_claimed = handles_claimed & ~handles[i];
-    loading[i] = 0; load_over[i] = 1
+    loading[i] = 0; load_over[i] = 1;
+    frees[AT(i, P)] = 0; frees[AT(i, C)] = 0
 }
 
 /* ---- A plan; then, if it is a scope, the exit ---- */
@@ -349,15 +364,15 @@ inline exit_action(l) {
 #ifdef EXIT_QUEUES
             :: BEHIND(i) -> asleep[i] = 1
             :: !BEHIND(i) && FITS(i, l) -> v = GO
-            :: !BEHIND(i) && !FITS(i, l) && claimed[l] > 0 -> asleep[i] = 1
-            :: !BEHIND(i) && !FITS(i, l) && claimed[l] == 0 -> v = REFUSED
+            :: !BEHIND(i) && !FITS(i, l) && MAY_FIT_LATER(l) -> asleep[i] = 1
+            :: !BEHIND(i) && !FITS(i, l) && !MAY_FIT_LATER(l) -> v = REFUSED
 #elif defined(EXIT_REFUSED_AT_ONCE)
             :: FITS(i, l) -> v = GO
             :: !FITS(i, l) -> v = REFUSED
 #else
             :: FITS(i, l) -> v = GO
-            :: !FITS(i, l) && claimed[l] > 0 -> asleep[i] = 1
-            :: !FITS(i, l) && claimed[l] == 0 -> v = REFUSED
+            :: !FITS(i, l) && MAY_FIT_LATER(l) -> asleep[i] = 1
+            :: !FITS(i, l) && !MAY_FIT_LATER(l) -> v = REFUSED
 #endif
             fi;
             if
