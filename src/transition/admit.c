@@ -141,9 +141,10 @@ static enum tn__judgement judge(void *context, tn_status *status) {
     if (!c->sim.short_of_bytes)
         return TN__JUDGE_FAIL;
     tn__ledger *ledger = tn__store_ledger(c->t->store, c->sim.problem.at);
-    c->claims.needs[0] = (tn__need){.ledger = ledger, /* while it waits, nobody overtakes it there */
-                                    .at = c->sim.problem.at,
-                                    .bytes = c->sim.problem.requested_bytes};
+    c->claims.needs[0] =
+        (tn__need){.ledger = ledger, /* while it waits, nobody overtakes it there */
+                   .at = c->sim.problem.at,
+                   .bytes = c->sim.problem.requested_bytes};
     c->ticket.need_count = 1;
     c->ticket.short_at = ledger;
     return moved_on(c, ledger) ? TN__JUDGE_RECHECK : TN__JUDGE_SHORT;

@@ -14,11 +14,10 @@ void tn__claims_fill(tn__claims *claims, const tn__sim *sim) {
     claims->touch = 0;
     claims->step = 0;
     for (size_t i = 0; i < sim->place_count; i++)
-        claims->needs[i] = (tn__need){
-            .ledger = sim->places[i].ledger,
-            .at = sim->places[i].at,
-            .bytes = sim->places[i].need,
-            .frees = sim->places[i].frees};
+        claims->needs[i] = (tn__need){.ledger = sim->places[i].ledger,
+                                      .at = sim->places[i].at,
+                                      .bytes = sim->places[i].need,
+                                      .frees = sim->places[i].frees};
 }
 
 static tn__need *need_of(tn__claims *claims, const tn__ledger *ledger) {

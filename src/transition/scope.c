@@ -25,9 +25,9 @@ struct tn_scope {
     _Atomic uint32_t state;
     tn_reservation *reservations; /* room for the plan's */
     size_t reserved;              /* how many were made; read while ENTERED only */
-    tn__plan_report *report; /* of the entry, then also of the exit */
-    bool partial;            /* an entry or exit failed half-way */
-    tn_error exit_error;     /* status 0: none */
+    tn__plan_report *report;      /* of the entry, then also of the exit */
+    bool partial;                 /* an entry or exit failed half-way */
+    tn_error exit_error;          /* status 0: none */
 };
 
 static enum state state_of(const tn_scope *scope) {

@@ -227,8 +227,8 @@ static void results_are_adopted_into_a_scopes_reservation(void **state) {
     struct spec *f = *state;
     tn_manager *m = MANAGER(f, {P, 64});
     tn_handle src = register_src(m, spec_source(f));
-    tn_scope *s = SCOPE(m, "compute", RESERVE({P, 32, "result"}), ENTER(ENSURE(src, P)),
-                        LEAVE(DROP(src, P)));
+    tn_scope *s =
+        SCOPE(m, "compute", RESERVE({P, 32, "result"}), ENTER(ENSURE(src, P)), LEAVE(DROP(src, P)));
     tn_handle h = {0, 0, NULL};
     tn_reservation r;
 
@@ -255,8 +255,8 @@ static void a_scope_may_outlive_its_manager(void **state) {
     tn_manager *m = MANAGER(f);
     uint64_t id = tn_manager_id(m);
     tn_handle src = register_src(m, spec_source(f));
-    tn_scope *entered = SCOPE(m, "entered", RESERVE({P, 8, "left"}), ENTER(ENSURE(src, P)),
-                              LEAVE(DROP(src, P)));
+    tn_scope *entered =
+        SCOPE(m, "entered", RESERVE({P, 8, "left"}), ENTER(ENSURE(src, P)), LEAVE(DROP(src, P)));
     tn_scope *light = SCOPE(m, "light", ENTER(ENSURE(src, P)), LEAVE(DROP(src, P)));
     tn_scope *fresh = SCOPE(m, "fresh", ENTER(ENSURE(src, P)));
     tn_scope *over = SCOPE(m, "over", ENTER(ENSURE(src, P)));

@@ -21,8 +21,7 @@
 #define DROP(h, at) tn_action_drop((h), (at))
 #define DISCARD(h) tn_action_discard((h))
 
-#define SCOPE_SPEC(...)                                                                            \
-    ((const tn_plan_spec){.size = sizeof(tn_plan_spec), .name = __VA_ARGS__})
+#define SCOPE_SPEC(...) ((const tn_plan_spec){.size = sizeof(tn_plan_spec), .name = __VA_ARGS__})
 #define SCOPE_LIST(type, list, count, ...)                                                         \
     .list = (const type[]){__VA_ARGS__}, .count = sizeof((const type[]){__VA_ARGS__}) / sizeof(type)
 /** Parts of a plan, for PLAN and SCOPE. */
@@ -35,8 +34,7 @@
 #define PLAN(...) scope_plan(&SCOPE_SPEC(__VA_ARGS__))
 /** A scope of a plan that only the scope keeps; the caller ends it with destroy_scope(). */
 #define SCOPE(m, ...) SCOPE_WITH((m), NULL, __VA_ARGS__)
-#define SCOPE_WITH(m, options, ...)                                                                \
-    scope_make((m), (options), &SCOPE_SPEC(__VA_ARGS__))
+#define SCOPE_WITH(m, options, ...) scope_make((m), (options), &SCOPE_SPEC(__VA_ARGS__))
 
 tn_plan *scope_plan(const tn_plan_spec *spec);
 tn_scope *scope_make(tn_manager *m, const tn_run_options *options, const tn_plan_spec *spec);

@@ -131,9 +131,8 @@ static void mc143_exact_increments_and_peaks(void **state) {
     tn_manager *m = MANAGER(f);
     tn_handle a = register_src(m, spec_source(f));
     tn_handle b = scope_failing(f, m);
-    tn_scope *s =
-        SCOPE(m, "exact", RECLAIM(ENSURE(a, P)), RESERVE({P, 1, "one"}, {P, 2, "two"}),
-              ENTER(ENSURE(a, N), ENSURE(b, P)), LEAVE(DROP(a, N)));
+    tn_scope *s = SCOPE(m, "exact", RECLAIM(ENSURE(a, P)), RESERVE({P, 1, "one"}, {P, 2, "two"}),
+                        ENTER(ENSURE(a, N), ENSURE(b, P)), LEAVE(DROP(a, N)));
 
     assert_rises(m, 7,
                  assert_exec_error(tn_scope_enter(s), "exact", TN_PHASE_ENTER, 1, ENSURE(b, P),
@@ -258,8 +257,8 @@ static void mc144_an_exit_action_fails(void **state) {
     struct pair x = enter_pair(*state, false);
 
     assert_rises(x.m, 1,
-                 assert_exec_error(tn_scope_close(x.s), "exit", TN_PHASE_EXIT, 1,
-                                   DROP(x.second, P), TN_ERR_IN_USE));
+                 assert_exec_error(tn_scope_close(x.s), "exit", TN_PHASE_EXIT, 1, DROP(x.second, P),
+                                   TN_ERR_IN_USE));
     assert_exit_failed(&x);
     assert_replicas(x.m, x.first);
     assert_replicas(x.m, x.second, P);
@@ -275,8 +274,8 @@ static void mc144_its_reservations_are_released(void **state) {
 
     assert_int_equal(reserved(x.m, P), 8);
     assert_rises(x.m, 2,
-                 assert_exec_error(tn_scope_close(x.s), "exit", TN_PHASE_EXIT, 1,
-                                   DROP(x.second, P), TN_ERR_IN_USE));
+                 assert_exec_error(tn_scope_close(x.s), "exit", TN_PHASE_EXIT, 1, DROP(x.second, P),
+                                   TN_ERR_IN_USE));
     assert_int_equal(reserved(x.m, P), 0);
     assert_int_equal(info(x.m).reservation_count, 0);
     assert_exit_failed(&x);

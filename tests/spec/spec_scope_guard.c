@@ -241,8 +241,8 @@ static void a_close_meanwhile_waits_for_the_entry(void **state) {
     const char *text;
 
     stage_prepare(&x, *state, own_closed_meanwhile);
-    x.own = SCOPE(x.m, "own", RESERVE({P, 8, "own"}), ENTER(ENSURE(x.src, P)),
-                  LEAVE(DROP(x.src, P)));
+    x.own =
+        SCOPE(x.m, "own", RESERVE({P, 8, "own"}), ENTER(ENSURE(x.src, P)), LEAVE(DROP(x.src, P)));
     assert_ok(tn_scope_enter(x.own));
     text = spec_b_join(&x.thread);
     assert_null_text(text);

@@ -245,9 +245,9 @@ static void scopes_of_several_threads_all_run(void **state) {
     ensure(x.m, x.shared, N); /* so that every scope's ensure finds it */
     for (int i = 0; i < BUSY_THREADS; i++) {
         x.own[i] = adopt_exc(f, x.m, P);
-        x.plans[i] = PLAN("busy", RESERVE({P, 8, "work"}),
-                          ENTER(ENSURE(x.shared, N), MOVE(x.own[i], C0, P)),
-                          LEAVE(MOVE(x.own[i], P, C0)));
+        x.plans[i] =
+            PLAN("busy", RESERVE({P, 8, "work"}), ENTER(ENSURE(x.shared, N), MOVE(x.own[i], C0, P)),
+                 LEAVE(MOVE(x.own[i], P, C0)));
     }
     before = version(x.m);
     atomic_store(&x.running, BUSY_THREADS);

@@ -130,8 +130,8 @@ static void mc147_with_reservations_does(void **state) {
     struct spec *f = *state;
     tn_manager *m = MANAGER(f);
     tn_handle src = register_src(m, spec_source(f));
-    tn_scope *s = SCOPE(m, "heavy", RESERVE({P, 0, "zero"}), ENTER(ENSURE(src, P)),
-                        LEAVE(DROP(src, P)));
+    tn_scope *s =
+        SCOPE(m, "heavy", RESERVE({P, 0, "zero"}), ENTER(ENSURE(src, P)), LEAVE(DROP(src, P)));
 
     assert_ok(tn_scope_enter(s));
     assert_close_in_use(tn_manager_close(m, 0), 0, 0, 0, 1);
@@ -254,8 +254,8 @@ static void mc154_the_map_is_copied(void **state) {
     tn_stream before = spec_stream(f, 0);
     tn_transfer_stream map = {C0, before};
     tn_run_options options = with_streams(&map, 1);
-    tn_scope *s = SCOPE_WITH(m, &options, "copied", ENTER(ENSURE(v, C0)),
-                             LEAVE(DROP(v, C0), ENSURE(v, C0)));
+    tn_scope *s =
+        SCOPE_WITH(m, &options, "copied", ENTER(ENSURE(v, C0)), LEAVE(DROP(v, C0), ENSURE(v, C0)));
 
     map.at = P; /* would be refused */
     map.stream = NULL;
@@ -310,10 +310,10 @@ static void mc152_the_body_may_do_anything(void **state) {
     tn_manager *m = MANAGER(f, {P, 256}, {N, 256});
     tn_handle src = register_src(m, spec_source(f));
     tn_handle also = register_src(m, spec_source(f));
-    tn_scope *s = SCOPE(m, "outer", RESERVE({P, 32, "outer"}), ENTER(ENSURE(src, P)),
-                        LEAVE(DROP(src, P)));
-    tn_scope *inner = SCOPE(m, "inner", RESERVE({N, 16, "inner"}), ENTER(ENSURE(also, N)),
-                            LEAVE(DROP(also, N)));
+    tn_scope *s =
+        SCOPE(m, "outer", RESERVE({P, 32, "outer"}), ENTER(ENSURE(src, P)), LEAVE(DROP(src, P)));
+    tn_scope *inner =
+        SCOPE(m, "inner", RESERVE({N, 16, "inner"}), ENTER(ENSURE(also, N)), LEAVE(DROP(also, N)));
     tn_reservation r;
     tn_handle v;
 
@@ -341,9 +341,9 @@ static void mc180_a_scope_to_the_device_and_back(void **state) {
     tn_stream stream = spec_stream(f, 0);
     tn_handle h[3] = {adopt_exc(f, m, P), adopt_exc(f, m, P), adopt_exc(f, m, P)};
     tn_lease lease = {NULL, 0};
-    tn_scope *s = SCOPE(m, "on the device",
-                        ENTER(MOVE(h[0], C0, P), MOVE(h[1], C0, P), MOVE(h[2], C0, P)),
-                        LEAVE(MOVE(h[0], P, C0), MOVE(h[1], P, C0), MOVE(h[2], P, C0)));
+    tn_scope *s =
+        SCOPE(m, "on the device", ENTER(MOVE(h[0], C0, P), MOVE(h[1], C0, P), MOVE(h[2], C0, P)),
+              LEAVE(MOVE(h[0], P, C0), MOVE(h[1], P, C0), MOVE(h[2], P, C0)));
 
     assert_ok(tn_scope_enter(s));
     for (int i = 0; i < 3; i++)
@@ -358,8 +358,7 @@ static void mc180_a_scope_to_the_device_and_back(void **state) {
     for (int i = 0; i < 3; i++)
         assert_replicas(m, h[i], P);
     assert_transitions(scope_report(s), 0, 3, 3, MOVE(h[0], C0, P), MOVE(h[1], C0, P),
-                       MOVE(h[2], C0, P), MOVE(h[0], P, C0), MOVE(h[1], P, C0),
-                       MOVE(h[2], P, C0));
+                       MOVE(h[2], C0, P), MOVE(h[0], P, C0), MOVE(h[1], P, C0), MOVE(h[2], P, C0));
     destroy_scope(s);
 }
 

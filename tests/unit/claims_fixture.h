@@ -76,9 +76,7 @@ static inline tn_status run_adopt(void *arg) {
 
 /* ---- The copy that stands still ------------------------------------------------------------- */
 
-static struct {
-    atomic_bool reached, go, fail;
-} still;
+static struct { atomic_bool reached, go, fail; } still;
 
 static inline void stand(void *context, const void *data) {
     (void)context;
