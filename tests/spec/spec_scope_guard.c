@@ -252,6 +252,49 @@ static void a_close_meanwhile_waits_for_the_entry(void **state) {
     stage_finish(&x);
 }
 
+/* M193: also if that thread began to wait for the entry before the callback began. */
+static const char *close_refused(void *arg) {
+    struct stage *x = arg;
+
+    atomic_store(&x->calling, true);
+    TN_WORKER_STATUS(tn_scope_close(x->own), TN_ERR_REENTRANCY);
+    return NULL;
+}
+
+static void start_the_closer(void *context, const void *data) {
+    struct stage *x = context;
+
+    (void)data;
+    spec_b_start(&x->thread, close_refused, x);
+    (void)spec_b_wait(&x->calling, SPEC_B_PATIENCE_MS);
+    spec_b_sleep(20);
+}
+
+static tn_status wait_for_the_closer(void *context, const tn_load_request *request) {
+    struct stage *x = context;
+
+    (void)request;
+    x->called = true;
+    x->text = spec_b_join(&x->thread);
+    return TN_OK;
+}
+
+static void mc162_closed_by_a_thread_that_waits_for_the_entry_already(void **state) {
+    struct stage x;
+    tn_handle v;
+
+    stage_prepare(&x, *state, wait_for_the_closer);
+    v = adopt_rep(x.f, x.m, P);
+    x.own = SCOPE(x.m, "own", ENTER(ENSURE(v, N), ENSURE(x.src, P)), LEAVE(DROP(v, N)));
+    tt_on_copy(start_the_closer, &x);
+    assert_ok(tn_scope_enter(x.own));
+    tt_on_copy(NULL, NULL);
+    assert_true(tn_scope_active(x.own));
+    close_scope(x.own);
+    assert_replicas(x.m, v, P);
+    stage_finish(&x);
+}
+
 /* ---- A callback of an exit action, and callbacks of payloads -------------------------------- */
 
 static tn_status own_exit_refused(void *context, const tn_load_request *request) {
@@ -327,6 +370,7 @@ static const struct CMUnitTest tests[] = {
     SPEC_CONCURRENT(scopes_of_other_threads_go_on_beside_a_callback),
     SPEC_BOTH(mc162_closed_by_a_callback_of_its_own_entry),
     SPEC_SERIAL(mc162_closed_by_a_thread_that_the_callback_waits_for),
+    SPEC_SERIAL(mc162_closed_by_a_thread_that_waits_for_the_entry_already),
     SPEC_CONCURRENT(a_close_meanwhile_waits_for_the_entry),
     SPEC_BOTH(mc162_closed_by_a_callback_of_its_own_exit),
     SPEC_BOTH(nested_calls_of_a_copy_callback_are_refused),

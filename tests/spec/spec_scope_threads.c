@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Scopes and several threads: of racing entries one wins, racing closes take effect once, a close
- * waits for an entry in progress, and so does the close of the manager (M216, M256, M259; case
- * MC153).
+ * Scopes and several threads: of racing entries one wins, racing closes take effect once, and
+ * questions are answered meanwhile (M216, M256, M259; case MC153). Who waits for whom is in
+ * spec_scope_waits.c.
  */
 #include "spec_scope_common.h"
 
@@ -262,116 +262,12 @@ static void scopes_of_several_threads_all_run(void **state) {
     assert_int_equal(version(x.m) - before, 6 * BUSY_THREADS * BUSY_ROUNDS);
 }
 
-/* ---- Waiting for an entry in progress ------------------------------------------------------- */
-
-/* An entry that stands still in the copy of its only action. */
-struct still {
-    tn_manager *m;
-    tn_scope *s;
-    struct spec_b_thread enterer;
-    struct spec_b_thread other;
-    atomic_bool copying;
-    atomic_bool go;
-    atomic_bool calling;
-    tn_status status; /* of the other's call */
-};
-
-static void stand_still(void *context, const void *data) {
-    struct still *x = context;
-
-    (void)data;
-    atomic_store(&x->copying, true);
-    (void)spec_b_wait(&x->go, SPEC_B_PATIENCE_MS);
-}
-
-static const char *enter_body(void *arg) {
-    struct still *x = arg;
-
-    TN_WORKER_STATUS(tn_scope_enter(x->s), TN_OK);
-    return NULL;
-}
-
-static const char *close_scope_body(void *arg) {
-    struct still *x = arg;
-
-    atomic_store(&x->calling, true);
-    x->status = tn_scope_close(x->s);
-    return NULL;
-}
-
-static const char *close_manager_body(void *arg) {
-    struct still *x = arg;
-
-    atomic_store(&x->calling, true);
-    x->status = tn_manager_close(x->m, 0);
-    return NULL;
-}
-
-/* Whether the other's call was over before the entry went on. */
-static bool run_still(struct still *x, const char *(*body)(void *arg)) {
-    const char *texts[2];
-    bool early;
-
-    tt_on_copy(stand_still, x);
-    spec_b_start(&x->enterer, enter_body, x);
-    (void)spec_b_wait(&x->copying, SPEC_B_PATIENCE_MS);
-    spec_b_start(&x->other, body, x);
-    (void)spec_b_wait(&x->calling, SPEC_B_PATIENCE_MS);
-    spec_b_sleep(30);
-    early = atomic_load(&x->other.done);
-    atomic_store(&x->go, true);
-    texts[0] = spec_b_join(&x->enterer);
-    texts[1] = spec_b_join(&x->other);
-    tt_on_copy(NULL, NULL);
-    assert_null_text(texts[0]);
-    assert_null_text(texts[1]);
-    return early;
-}
-
-static void a_close_waits_for_an_entry_in_progress(void **state) {
-    struct spec *f = *state;
-    struct still x = {.m = MANAGER(f)};
-    tn_handle v = adopt_rep(f, x.m, P);
-
-    x.s = SCOPE(x.m, "slow", RESERVE({P, 8, "r"}), ENTER(ENSURE(v, N)), LEAVE(DROP(v, N)));
-    assert_false(run_still(&x, close_scope_body));
-    assert_ok(x.status);
-    assert_false(tn_scope_active(x.s));
-    assert_transitions(scope_report(x.s), 0, 1, 1, ENSURE(v, N), DROP(v, N));
-    assert_replicas(x.m, v, P);
-    assert_int_equal(reserved(x.m, P), 0);
-    destroy_scope(x.s);
-}
-
-static void closing_the_manager_waits_for_an_entry(void **state) {
-    struct spec *f = *state;
-    struct still x = {.m = MANAGER(f)};
-    tn_handle v = adopt_rep(f, x.m, P);
-
-    x.s = SCOPE(x.m, "slow", RESERVE({P, 8, "r"}), ENTER(ENSURE(v, N)), LEAVE(DROP(v, N)));
-    assert_false(run_still(&x, close_manager_body));
-    assert_status(x.status, TN_ERR_IN_USE); /* its reservation */
-    assert_true(tn_scope_active(x.s));
-    assert_replicas(x.m, v, P, N);
-    close_scope(x.s);
-
-    x = (struct still){.m = x.m};
-    x.s = SCOPE(x.m, "light", ENTER(ENSURE(v, N)), LEAVE(DROP(v, N)));
-    assert_false(run_still(&x, close_manager_body));
-    assert_ok(x.status);
-    assert_status(tn_scope_close(x.s), TN_ERR_CLOSED);
-    destroy_scope(x.s);
-    assert_int_equal(trace_count(x.m), 3);
-}
-
 static const struct CMUnitTest tests[] = {
     SPEC_BOTH(mc153_eight_threads_one_scope),
     SPEC_BOTH(mc153_racing_closes_that_fail),
     SPEC_BOTH(mc153_entries_against_closes),
     SPEC_BOTH(questions_during_entry_and_close),
     SPEC_THREE_WAYS(scopes_of_several_threads_all_run),
-    SPEC_BOTH(a_close_waits_for_an_entry_in_progress),
-    SPEC_BOTH(closing_the_manager_waits_for_an_entry),
 };
 
 TN_TEST_MAIN("spec.scope_threads", tests)
