@@ -27,7 +27,7 @@ bool tn__sim_places_begin(tn__sim *sim) {
         uint64_t total, claimed;
         tn__sim_place *place = add_place(sim, table->places[i].at);
         tn__ledger_read(place->ledger, &total, &claimed);
-        place->level = place->peak = total - claimed;
+        place->found = place->level = place->peak = total - claimed;
         place->used = table->places[i].used_bytes;
     }
     return true;
@@ -52,14 +52,18 @@ bool tn__sim_touch(tn__sim *sim, uint32_t place, int64_t peak, int64_t delta) {
 /* From the last step to the first: what is needed beyond the level before a touch is its own peak,
  * or what the later ones need on top of its delta. */
 void tn__sim_needs(tn__sim *sim, size_t steps) {
-    for (size_t i = 0; i < sim->place_count; i++)
+    for (size_t i = 0; i < sim->place_count; i++) {
         sim->places[i].need = 0;
+        sim->places[i].frees = false;
+    }
     for (size_t i = sim->touch_count; i-- > 0;) {
         tn__touch *t = &sim->touches[i];
         tn__sim_place *place = &sim->places[t->place];
         if (t->step >= steps)
             continue;
         t->need_after = place->need;
+        t->frees_after = place->frees;
+        place->frees |= t->delta < 0;
         int64_t later = t->delta + (int64_t)place->need;
         place->need = (uint64_t)(later > t->peak ? later : t->peak);
     }

@@ -144,15 +144,18 @@ typedef struct tn__touch {
     uint32_t place; /* into tn__sim.places */
     int64_t peak, delta;
     uint64_t need_after; /* what the later steps need beyond the level then (tn__sim_needs) */
+    bool frees_after;    /* one of them removes a charge there (same) */
 } tn__touch;
 
 typedef struct tn__sim_place {
     tn_location at;
     tn__ledger *ledger;
+    uint64_t found; /* charged at the beginning */
     uint64_t level; /* charged, simulated so far */
     uint64_t used;  /* of it, by materializations */
     uint64_t peak;
     uint64_t need; /* before the first step (tn__sim_needs) */
+    bool frees;    /* some step removes a charge there (same) */
 } tn__sim_place;
 
 /* A value that the plan touches, as it would be. */
@@ -217,7 +220,8 @@ TN_NODISCARD tn_status tn__sim_run(const tn__sim_input *in, tn__sim *out);
 void tn__sim_fini(tn__sim *sim);
 /* Let go of what points into the version, which may then be unpinned; the rest is plain data. */
 void tn__sim_forget(tn__sim *sim);
-/* Fill `need` and `need_after` for the steps before `steps` (suffix maxima, N3). */
+/* Fill `need`, `frees` and what comes after each touch, for the steps before `steps` (suffix maxima,
+ * N3). */
 void tn__sim_needs(tn__sim *sim, size_t steps);
 
 /* ---- Verdicts --------------------------------------------------------------------------- */

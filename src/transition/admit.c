@@ -11,6 +11,10 @@
 
 #include "transition/transition_priv.h"
 
+/* How often a plan that is short of bytes is simulated anew because their number has changed: in
+ * its turn that is the work of reservations only, which come and go without end. */
+#define LOOKS 16
+
 /* How often a plan whose removal lost against an acquire that is over again is simulated anew. */
 #define TRIES 64
 
@@ -114,6 +118,16 @@ static bool same(const tn__course *c) {
     return same;
 }
 
+/* Whether the bytes at the short location are not those of the look any longer: it may have seen a
+ * plan half-way that is over by now, which is no reason for a refusal (M256, M258). */
+static bool moved_on(tn__course *c, const tn__ledger *ledger) {
+    uint64_t total, claimed;
+    uint8_t place = c->sim.place_of[ledger - c->t->store->ledgers];
+    TN_ASSERT(place > 0);
+    tn__ledger_read(ledger, &total, &claimed);
+    return total - claimed != c->sim.places[place - 1].found && c->looks++ < LOOKS;
+}
+
 static enum tn__judgement judge(void *context, tn_status *status) {
     tn__course *c = context;
     if (!same(c))
@@ -126,8 +140,14 @@ static enum tn__judgement judge(void *context, tn_status *status) {
     *status = TN_ERR_PLAN; /* the detail is made without the lock */
     if (!c->sim.short_of_bytes)
         return TN__JUDGE_FAIL;
-    c->ticket.short_at = tn__store_ledger(c->t->store, c->sim.problem.at);
-    return TN__JUDGE_SHORT;
+    tn__ledger *ledger = tn__store_ledger(c->t->store, c->sim.problem.at);
+    c->claims.needs[0] =
+        (tn__need){.ledger = ledger, /* while it waits, nobody overtakes it there */
+                   .at = c->sim.problem.at,
+                   .bytes = c->sim.problem.requested_bytes};
+    c->ticket.need_count = 1;
+    c->ticket.short_at = ledger;
+    return moved_on(c, ledger) ? TN__JUDGE_RECHECK : TN__JUDGE_SHORT;
 }
 
 /* ---- Refusals --------------------------------------------------------------------------- */

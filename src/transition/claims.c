@@ -14,8 +14,10 @@ void tn__claims_fill(tn__claims *claims, const tn__sim *sim) {
     claims->touch = 0;
     claims->step = 0;
     for (size_t i = 0; i < sim->place_count; i++)
-        claims->needs[i] = (tn__need){
-            .ledger = sim->places[i].ledger, .at = sim->places[i].at, .bytes = sim->places[i].need};
+        claims->needs[i] = (tn__need){.ledger = sim->places[i].ledger,
+                                      .at = sim->places[i].at,
+                                      .bytes = sim->places[i].need,
+                                      .frees = sim->places[i].frees};
 }
 
 static tn__need *need_of(tn__claims *claims, const tn__ledger *ledger) {
@@ -39,11 +41,12 @@ void tn__claims_return(tn__claims *claims, tn__ledger *ledger, uint64_t bytes) {
     to->bytes += bytes;
 }
 
-static void keep(tn__need *need, uint64_t bytes) {
-    TN_ASSERT(need->bytes >= bytes);
-    tn__ledger_unclaim(need->ledger, need->bytes - bytes);
-    need->bytes = bytes;
-    need->held = bytes > 0;
+static void keep(tn__need *need, const tn__touch *touch) {
+    TN_ASSERT(need->bytes >= touch->need_after);
+    tn__ledger_unclaim(need->ledger, need->bytes - touch->need_after);
+    need->bytes = touch->need_after;
+    need->held = need->bytes > 0;
+    need->frees = touch->frees_after;
 }
 
 void tn__claims_step(tn__claims *claims) {
@@ -54,7 +57,7 @@ void tn__claims_step(tn__claims *claims) {
         bool again = claims->touch < sim->touch_count && next->step == claims->step &&
                      next->place == touch->place;
         if (!again)
-            keep(&claims->needs[touch->place], touch->need_after);
+            keep(&claims->needs[touch->place], touch);
     }
     claims->step++;
 }

@@ -2,9 +2,9 @@
 /*
  * Who goes when. Claims are taken all-or-wait, first come first served: a plan that conflicts
  * with one in flight, or with an earlier *waiting* one, waits. A plan whose bytes do not fit
- * waits only while plans in flight hold bytes at that location (claims, or the temporary charge
- * of a load), then it is judged again and, if need be, refused (M258). Everyone who leaves the
- * queue or settles broadcasts.
+ * waits only while plans in flight hold bytes at that location (claims, the temporary charge of a
+ * load, or what they will remove themselves), then it is judged again and, if need be, refused
+ * (M258). Everyone who leaves the queue or settles broadcasts.
  *
  * No deadlock: a plan in flight has all its claims and waits for no other plan; a plan that waits
  * has none. A thread inside a source callback belongs to a plan in flight: in TN_MODE_CONCURRENT
@@ -83,15 +83,15 @@ static void unclaim_all(tn__ticket *ticket) {
         tn__need_unclaim(&ticket->needs[i]);
 }
 
-/* Whether a plan in flight holds bytes there that it may give back: a claim, or the temporary
- * charge of a load (a transient claim of an operation that then fails is no reason for a refusal,
- * M258). */
+/* Whether a plan in flight holds bytes there that it may give back: a claim, the temporary charge
+ * of a load, or what one of its later steps removes (neither a transient claim of an operation that
+ * then fails is a reason for a refusal, nor what a plan uses for a while: M258). */
 static bool holds(const tn__store *store, const tn__ticket *f, const tn__ledger *ledger) {
     size_t position = (size_t)(ledger - store->ledgers);
     if (f->freeing[position / 8] >> position % 8 & 1)
         return true;
     for (size_t i = 0; i < f->need_count; i++)
-        if (f->needs[i].held && f->needs[i].ledger == ledger)
+        if ((f->needs[i].held || f->needs[i].frees) && f->needs[i].ledger == ledger)
             return true;
     return false;
 }

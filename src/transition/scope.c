@@ -24,10 +24,10 @@ struct tn_scope {
      * ENTERED or CLOSED does not change in that state */
     _Atomic uint32_t state;
     tn_reservation *reservations; /* room for the plan's */
-    size_t reserved;
-    tn__plan_report *report; /* of the entry, then also of the exit */
-    bool partial;            /* an entry or exit failed half-way */
-    tn_error exit_error;     /* status 0: none */
+    size_t reserved;              /* how many were made; read while ENTERED only */
+    tn__plan_report *report;      /* of the entry, then also of the exit */
+    bool partial;                 /* an entry or exit failed half-way */
+    tn_error exit_error;          /* status 0: none */
 };
 
 static enum state state_of(const tn_scope *scope) {
@@ -224,7 +224,6 @@ static tn_status run_exit(tn__trans *t, tn__thread *thread, tn_scope *scope) {
         tn__unlock(&t->store->lock);
         status = exit_steps(t, thread, scope, &ticket);
         tn__release_all(scope->reservations, scope->reserved); /* before anybody else's turn */
-        scope->reserved = 0;
         tn__lock(&t->store->lock);
         tn__flow_leave(t, &ticket);
         tn__unlock(&t->store->lock);
@@ -275,7 +274,6 @@ static tn_status close_entered(tn__trans *t, tn__thread *thread, tn_scope *scope
 static tn_status close_closed(tn__trans *t, tn_scope *scope) {
     tn_error kept = *tn__error_current();
     tn__release_all(scope->reservations, scope->reserved);
-    scope->reserved = 0;
     finish(t, scope, CLOSED);
     return tn__error_restore(&kept);
 }

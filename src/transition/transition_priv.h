@@ -28,6 +28,7 @@ typedef struct tn__need {
     /* by a plan in flight, claimed or as a temporary charge; written and read under store->lock
      * */
     bool held;
+    bool frees; /* by a plan in flight: a later step of it removes a charge there; same */
 } tn__need;
 
 /* A plan, waiting or in flight. Lives on its thread's stack; linked under store->lock. While it
@@ -243,6 +244,7 @@ typedef struct tn__course {
     tn__guards guards;
     tn__sim sim;
     bool looked;  /* the three above are there */
+    int looks;    /* for the sake of bytes */
     size_t steps; /* of the parts that run now */
     bool *later;  /* per step: what it makes, a later one removes */
 } tn__course;
