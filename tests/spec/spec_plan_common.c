@@ -63,9 +63,11 @@ static void check_explained(const struct spec_explained *e) {
         for (size_t k = 0; k < i; k++)
             assert_false(tn_location_equal(e->peaks[i].at, e->peaks[k].at)); /* M254 */
     assert_int_equal(e->head.reason == TN_REASON_NONE, e->head.feasible);
-    if (e->head.feasible) {
-        assert_int_equal(e->head.verdict, TN_VERDICT_FITS_NOW);
-        assert_int_equal(e->head.blocker_count, 0);
+    if (e->head.feasible) { /* at once, or after plans in flight */
+        assert_int_equal(e->head.verdict,
+                         e->blocker_count == 0 ? TN_VERDICT_FITS_NOW : TN_VERDICT_BLOCKED);
+        for (size_t i = 0; i < e->blocker_count; i++)
+            assert_int_equal(e->blockers[i].kind, TN_BLOCKER_PLAN);
         return;
     }
     assert_int_equal(e->problem.reason, e->head.reason);
