@@ -38,14 +38,17 @@ typedef struct fault {
 } fault;
 
 enum fault_flags {
-    FAULT_PEAKS = 1u,      /* a failed load leaves a peak (M49) */
-    FAULT_ON_THREAD = 2u,  /* the call is its thread's first */
-    FAULT_ALLOC_OK = 4u,   /* may succeed although an allocation failed */
-    FAULT_DRIVER_OK = 8u,  /* may succeed although a driver call failed */
-    FAULT_STATE = 16u,     /* a failure may change what the manager says: `failed` looks at it */
-    FAULT_FENCE = 32u,     /* passes a heavy fence, whose failure is TN_ERR_SYSTEM */
-    FAULT_NO_ALLOC = 64u,  /* allocates nothing */
-    FAULT_NO_MANAGER = 256 /* `call` makes or ends the manager: nothing to compare */
+    FAULT_PEAKS = 1u,       /* a failed load leaves a peak (M49) */
+    FAULT_ON_THREAD = 2u,   /* the call is its thread's first */
+    FAULT_ALLOC_OK = 4u,    /* may succeed although an allocation failed */
+    FAULT_DRIVER_OK = 8u,   /* may succeed although a driver call failed */
+    FAULT_STATE = 16u,      /* a failure may change what the manager says: `failed` looks at it */
+    FAULT_FENCE = 32u,      /* passes a heavy fence, whose failure is TN_ERR_SYSTEM */
+    FAULT_NO_ALLOC = 64u,   /* allocates nothing */
+    FAULT_NO_MANAGER = 256, /* `call` makes or ends the manager: nothing to compare */
+    /* runs a plan: a failure may be TN_ERR_PLAN_EXEC with the documented cause, and `failed` undoes
+     * what is committed */
+    FAULT_PLAN = 512
 };
 
 typedef struct fault_case {

@@ -30,8 +30,7 @@
 #define EXIT(...) .exit = SPEC_LIST(tn_action, __VA_ARGS__)
 
 /** The spec of a plan called "plan": PLAN_SPEC(ENTER(ENSURE(h, P)), EXIT(DROP(h, P))). */
-#define PLAN_SPEC(...)                                                                             \
-    ((tn_plan_spec){.size = sizeof(tn_plan_spec), .name = "plan", __VA_ARGS__})
+#define PLAN_SPEC(...) ((tn_plan_spec){.size = sizeof(tn_plan_spec), .name = "plan", __VA_ARGS__})
 /** The plan itself, to be destroyed by the caller. */
 #define PLAN(...) spec_plan(&PLAN_SPEC(__VA_ARGS__))
 tn_plan *spec_plan(const tn_plan_spec *spec);

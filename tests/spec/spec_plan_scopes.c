@@ -107,8 +107,7 @@ static void mc115_as_explained(void **state) {
     tn_scope *scope;
     struct spec_run r;
 
-    scope = make_scope(m,
-                       &PLAN_SPEC(RESERVE({P, 32, "r"}), ENTER(ENSURE(h, P)), EXIT(DROP(h, P))),
+    scope = make_scope(m, &PLAN_SPEC(RESERVE({P, 32, "r"}), ENTER(ENSURE(h, P)), EXIT(DROP(h, P))),
                        TN_VERSION_ANY);
     assert_ok(tn_scope_enter(scope));
     assert_int_equal(used(m, P), 32);
@@ -139,8 +138,8 @@ static void mc127_an_infeasible_entry(void **state) {
     char *before = spec_describe(m, 0);
     tn_scope *scope;
 
-    scope = make_scope(m, &PLAN_SPEC(RESERVE({P, 1, "r"}), ENTER(MOVE_FROM(h, P, P))),
-                       TN_VERSION_ANY);
+    scope =
+        make_scope(m, &PLAN_SPEC(RESERVE({P, 1, "r"}), ENTER(MOVE_FROM(h, P, P))), TN_VERSION_ANY);
     assert_status(tn_scope_enter(scope), TN_ERR_PLAN);
     assert_int_equal(tn_last_error()->phase, TN_PHASE_ENTER);
     assert_int_equal(tn_last_error()->failed_index, 0);
@@ -202,9 +201,9 @@ static void mc132_everything_at_once(void **state) {
     tn_handle a = adopt_rep(f, m, P);
     tn_handle b = spec_adopt(m, tt_bytes(f->driver, P, 64), P, TN_EXCLUSIVE);
     tn_handle k = spec_register(m, spec_source(f), N, TN_REPLICABLE);
-    tn_plan_spec spec = PLAN_SPEC(RECLAIM(DROP(a, C0)), RESERVE({C0, 16, "c0"}, {C1, 8, "c1"}),
-                                  ENTER(MOVE(b, C0), ENSURE(k, C0), ENSURE(a, C0)),
-                                  EXIT(MOVE(b, N), DROP(k, C0)));
+    tn_plan_spec spec =
+        PLAN_SPEC(RECLAIM(DROP(a, C0)), RESERVE({C0, 16, "c0"}, {C1, 8, "c1"}),
+                  ENTER(MOVE(b, C0), ENSURE(k, C0), ENSURE(a, C0)), EXIT(MOVE(b, N), DROP(k, C0)));
     struct spec_explained e;
     tn_scope *scope;
     struct spec_run r;

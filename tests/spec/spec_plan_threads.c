@@ -36,8 +36,7 @@ static const char *run_plan(struct chase *x, const tn_action *actions, bool at_v
         options.expected_version = TN_VERSION_ANY; /* during a callback (M189) */
     status = tn_manager_execute_actions(x->m, "three", actions, 3, &options, NULL);
     if (status == TN_ERR_PLAN_EXEC)
-        return tn_test_text("plan broken at %u by %s: %s",
-                            (unsigned)tn_last_error()->failed_index,
+        return tn_test_text("plan broken at %u by %s: %s", (unsigned)tn_last_error()->failed_index,
                             tn_status_name((tn_status)tn_last_error()->cause_status),
                             tn_last_error()->message);
     TN_WORKER_CHECK(status == TN_OK || status == TN_ERR_PLAN || status == TN_ERR_STALE ||

@@ -210,8 +210,8 @@ static void mc119_reclaim_actions_stay_explained(void **state) {
     tn_handle h = register_src(m, spec_source(f));
     struct spec_explained e;
 
-    e = EXPLAIN(m, RECLAIM(ENSURE(h, P), ENSURE(h, C0)), RESERVE({C0, 69, "r"}),
-                ENTER(DROP(h, C0)), EXIT(DROP(h, P)));
+    e = EXPLAIN(m, RECLAIM(ENSURE(h, P), ENSURE(h, C0)), RESERVE({C0, 69, "r"}), ENTER(DROP(h, C0)),
+                EXIT(DROP(h, P)));
     assert_problem(e, TN_PHASE_RESERVE, 0, TN_REASON_RESERVATION_BUDGET);
     assert_int_equal(e.action_count, 2);
     assert_predicted(e, {C0, 101}, {P, 32});
@@ -288,8 +288,7 @@ static void mc132_explained(void **state) {
     ensure(m, a, C0);
     reserve(m, C0, 16, "before");
     e = EXPLAIN(m, RECLAIM(DROP(a, C0)), RESERVE({C0, 16, "c0"}, {C1, 8, "c1"}),
-                ENTER(MOVE(b, C0), ENSURE(k, C0), ENSURE(a, C0)),
-                EXIT(MOVE(b, N), DROP(k, C0)));
+                ENTER(MOVE(b, C0), ENSURE(k, C0), ENSURE(a, C0)), EXIT(MOVE(b, N), DROP(k, C0)));
     assert_feasible(e);
     assert_predicted(e, {P, 96}, {C0, 160}, {N, 64}, {C1, 8});
     assert_int_equal(e.action_count, 6);

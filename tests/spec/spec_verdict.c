@@ -200,8 +200,7 @@ static void verdict_blocked_by_holds(void **state) {
     release(&lease);
     release_hold(&on_a);
     ask_ensure(m, h, P, ANSWER(TN_VERDICT_AFTER_EVICTION, 32, 32, no_blocker));
-    ask_reserve(m, P, 64,
-                ANSWER(TN_VERDICT_BLOCKED, 64, 32, of_value(TN_BLOCKER_HOLD, 1, b, P)));
+    ask_reserve(m, P, 64, ANSWER(TN_VERDICT_BLOCKED, 64, 32, of_value(TN_BLOCKER_HOLD, 1, b, P)));
     release_hold(&on_b);
 }
 
@@ -246,10 +245,9 @@ static void verdict_of_the_plan_itself(void **state) {
     tn_handle b = loaded(f, m, C0);
 
     assert_feasible(EXPLAIN(m, RECLAIM(DROP(a, C0)), ENTER(ENSURE(h, C0))));
-    assert_int_equal(EXPLAIN(m, RECLAIM(DROP(a, C0)), RESERVE({C0, 32, "r"}),
-                             ENTER(ENSURE(h, C0)))
-                         .head.verdict,
-                     TN_VERDICT_AFTER_EVICTION); /* of b */
+    assert_int_equal(
+        EXPLAIN(m, RECLAIM(DROP(a, C0)), RESERVE({C0, 32, "r"}), ENTER(ENSURE(h, C0))).head.verdict,
+        TN_VERDICT_AFTER_EVICTION); /* of b */
     drop(m, b, C0);
     assert_int_equal(EXPLAIN(m, RESERVE({C0, 64, "r"}), ENTER(DROP(a, C0))).head.verdict,
                      TN_VERDICT_AFTER_EVICTION); /* too late in its own order */
