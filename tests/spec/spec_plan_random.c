@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What was explained is what happens (M170, M175..M182): random sequences on random states are
- * explained, then run. Nothing else uses the manager, so feasible ones must run as explained, each
- * action and each peak, and infeasible ones must be refused for the same reason and change nothing.
+ * What was explained is what happens (M170, M175..M182): random sequences and scopes on random
+ * states are explained, then run. Nothing else uses the manager, so feasible ones must run as
+ * explained, each action and each peak, and infeasible ones must be refused for the same reason and
+ * change nothing.
  */
 #include "spec_plan_common.h"
 
-#include <stdio.h>
-
-enum { VALUES = 7, ACTIONS = 6, ROUNDS = 400 };
+enum { VALUES = 7, ACTIONS = 6, ROUNDS = 1500 };
 
 struct world {
     struct spec *f;
@@ -164,46 +163,117 @@ static void check_actions(struct world *w, const struct spec_explained *e,
     }
 }
 
-static void one_plan(struct world *w) {
+/* An infeasible plan was refused as explained, and changed nothing; frees `text`. */
+static void check_refused(struct world *w, const struct spec_explained *e, const tn_error *error,
+                          uint32_t phase, char *text) {
+    assert_int_equal(error->status, TN_ERR_PLAN);
+    assert_int_equal(error->phase, phase);
+    assert_int_equal(error->failed_index, e->head.index);
+    assert_int_equal(error->cause_status, e->problem.status);
+    assert_int_equal(error->reason, e->head.reason);
+    assert_int_equal(error->verdict, e->head.verdict);
+    assert_int_equal(error->missing_bytes, e->head.missing_bytes);
+    assert_int_equal(error->evictable_bytes, e->head.evictable_bytes);
+    assert_int_equal(error->blocker_count, e->head.blocker_count);
+    assert_unchanged(w->m, text, 0);
+    w->reasons[e->head.reason]++;
+    w->refused++;
+}
+
+static size_t any_actions(struct world *w, tn_action *actions, size_t most) {
+    size_t count = next(w, most + 1);
+
+    for (size_t i = 0; i < count; i++)
+        actions[i] = any_action(w);
+    return count;
+}
+
+static struct spec_explained explain_only(struct world *w, const tn_plan_spec *spec) {
+    char *text = spec_describe(w->m, 0);
+    struct spec_explained e = spec_explain_spec(w->m, spec);
+
+    assert_unchanged(w->m, text, 0); /* M169 */
+    return e;
+}
+
+static void one_sequence(struct world *w) {
     tn_action actions[ACTIONS];
     tn_plan_spec spec = TN_PLAN_SPEC_INIT;
     tn_location_info before[8];
     size_t before_count = rows_of(w->m, before);
-    char *text;
+    char *text = spec_describe(w->m, 0);
     struct spec_explained e;
     struct spec_run r;
 
     spec.name = "run";
     spec.enter = actions;
-    spec.enter_count = 1 + next(w, ACTIONS);
-    for (size_t i = 0; i < spec.enter_count; i++)
-        actions[i] = any_action(w);
-    text = spec_describe(w->m, 0);
-    e = spec_explain_spec(w->m, &spec);
-    assert_unchanged(w->m, text, 0); /* M169 */
-    text = spec_describe(w->m, 0);
+    spec.enter_count = any_actions(w, actions, ACTIONS);
+    e = explain_only(w, &spec);
     r = spec_run(w->m, "run", actions, spec.enter_count, NULL);
-    if (e.head.feasible) {
-        assert_ok(r.status);
-        check_actions(w, &e, &r);
-        check_peaks(w, &e, before, before_count);
-        w->ran++;
-        free(text);
+    if (!e.head.feasible) {
+        check_refused(w, &e, &r.error, TN_PHASE_EXECUTE, text);
         return;
     }
-    assert_refused(r, e.head.index, e.problem.status, e.head.reason);
-    assert_int_equal(r.error.verdict, e.head.verdict);
-    assert_int_equal(r.error.missing_bytes, e.head.missing_bytes);
-    assert_int_equal(r.error.evictable_bytes, e.head.evictable_bytes);
-    assert_int_equal(r.error.blocker_count, e.head.blocker_count);
-    assert_unchanged(w->m, text, 0);
-    w->reasons[e.head.reason]++;
-    w->refused++;
+    assert_ok(r.status);
+    check_actions(w, &e, &r);
+    check_peaks(w, &e, before, before_count);
+    w->ran++;
+    free(text);
 }
 
-static void sequences_run_as_explained(void **state) {
+static void close_as_explained(struct world *w, tn_scope *scope, const struct spec_explained *e) {
+    const tn_plan_report *report = NULL;
+    struct spec_run r;
+
+    memset(&r, 0, sizeof(r));
+    assert_ok(tn_scope_close(scope));
+    assert_ok(tn_scope_report(scope, &report));
+    spec_read_report(report, &r);
+    check_actions(w, e, &r);
+    w->ran++;
+}
+
+static void one_scope(struct world *w) {
+    tn_action reclaim[2];
+    tn_action enter[3];
+    tn_action leave[3];
+    tn_reservation_spec reservations[2] = {{any_location(w), next(w, 24), "first"},
+                                           {any_location(w), next(w, 24), "second"}};
+    tn_plan_spec spec = {.size = sizeof(spec),
+                         .name = "scope",
+                         .reclaim = reclaim,
+                         .reservations = reservations,
+                         .reservation_count = next(w, 3),
+                         .enter = enter,
+                         .exit = leave};
+    tn_location_info before[8];
+    size_t before_count = rows_of(w->m, before);
+    char *text = spec_describe(w->m, 0);
+    tn_scope *scope = NULL;
+    struct spec_explained e;
+    tn_plan *plan;
+
+    spec.reclaim_count = any_actions(w, reclaim, 2);
+    spec.enter_count = any_actions(w, enter, 3);
+    spec.exit_count = any_actions(w, leave, 3);
+    e = explain_only(w, &spec);
+    plan = spec_plan(&spec);
+    assert_ok(tn_scope_create(w->m, plan, NULL, &scope));
+    tn_plan_destroy(plan);
+    if (e.head.feasible) {
+        assert_ok(tn_scope_enter(scope));
+        close_as_explained(w, scope, &e);
+        check_peaks(w, &e, before, before_count);
+        free(text);
+    } else {
+        assert_status(tn_scope_enter(scope), TN_ERR_PLAN);
+        check_refused(w, &e, tn_last_error(), e.head.phase, text);
+    }
+    assert_ok(tn_scope_destroy(scope));
+}
+
+static void run_world(struct spec *f, void (*one)(struct world *w)) {
     static struct world w;
-    struct spec *f = *state;
 
     memset(&w, 0, sizeof(w));
     w.f = f;
@@ -213,7 +283,7 @@ static void sequences_run_as_explained(void **state) {
         renew(&w, i);
     for (unsigned i = 0; i < ROUNDS; i++) {
         disturb(&w);
-        one_plan(&w);
+        one(&w);
     }
     print_message("%u ran with %u no-ops, %u refused; by reason:", w.ran, w.no_ops, w.refused);
     for (unsigned i = 1; i <= TN_REASON_STORAGE_SHARED; i++)
@@ -223,6 +293,12 @@ static void sequences_run_as_explained(void **state) {
     assert_int_equal(w.reasons[TN_REASON_STORAGE_SHARED], 0);
 }
 
-static const struct CMUnitTest tests[] = {SPEC_BOTH(sequences_run_as_explained)};
+static void sequences_run_as_explained(void **state) { run_world(*state, one_sequence); }
+static void scopes_run_as_explained(void **state) { run_world(*state, one_scope); }
+
+static const struct CMUnitTest tests[] = {
+    SPEC_BOTH(sequences_run_as_explained),
+    SPEC_BOTH(scopes_run_as_explained),
+};
 
 TN_TEST_MAIN("spec.plan_random", tests)

@@ -112,12 +112,15 @@ static const char *take_and_release(struct chase *x, tn_location at) {
     tn_status status = tn_manager_reserve(x->m, at, 32, "in the way", &r);
 
     TN_WORKER_CHECK(among(status, TN_ERR_BUDGET, TN_OK, TN_OK));
+    for (int i = 0; i < 20; i++) /* long enough to be met */
+        sched_yield();
     if (status == TN_OK)
         GIVE_BACK(tn_reservation_release(&r));
     if (at.kind == TN_LOCATION_CUDA)
         return NULL;
     status = tn_manager_acquire(x->m, pair, 2, at, NULL, &lease);
     TN_WORKER_CHECK(among(status, TN_ERR_UNAVAILABLE, TN_OK, TN_OK));
+    sched_yield();
     if (status == TN_OK)
         GIVE_BACK(tn_lease_release(&lease, 0));
     status = tn_manager_hold(x->m, pair, 1, at, &held);
@@ -150,7 +153,7 @@ static const char *chase_worker(int index, void *arg) {
 
 static void mc189_an_admitted_plan_is_not_disturbed(void **state) {
     static struct chase x;
-    const tn_budget budgets[] = {{P, 128}, {N, 64}, {C0, 64}};
+    const tn_budget budgets[] = {{P, 96}, {N, 64}, {C0, 32}};
     struct spec *f = *state;
 
     memset(&x, 0, sizeof(x));
@@ -161,7 +164,7 @@ static void mc189_an_admitted_plan_is_not_disturbed(void **state) {
     assert_null_text(tn_test_workers_run(1 + DISTURBERS, chase_worker, &x));
     print_message("%u plans done, %u infeasible, %u stale, %u refused; %u disturbances\n", x.done,
                   x.infeasible, x.stale, x.refused, x.disturbed);
-    assert_true(x.done > 0);
+    assert_true(x.done > 0 && x.infeasible > 0);
     assert_true(x.disturbed > 0);
     assert_null_text(spec_b_check(x.m));
     assert_true(replicas(x.m, x.rep) >= 1);

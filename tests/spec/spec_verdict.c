@@ -17,7 +17,7 @@ static tn_blocker of_value(uint32_t kind, uint64_t count, tn_handle h, tn_locati
 static tn_blocker of_label(const char *label, uint64_t bytes, tn_location at) {
     tn_blocker b = {.kind = TN_BLOCKER_RESERVATION, .count = 1, .bytes = bytes, .at = at};
 
-    snprintf(b.label, sizeof(b.label), "%s", label);
+    snprintf(b.label, sizeof(b.label), "%.63s", label);
     return b;
 }
 
