@@ -260,10 +260,8 @@ static enum attempt attempt(ending *e, tn_status *status) {
 }
 
 static tn_status end(void *record, uint64_t generation, bool wait, bool inside) {
-    ending e = {.record = record,
-                .generation = generation,
-                .thread = tn__thread_self(),
-                .inside = inside};
+    ending e = {
+        .record = record, .generation = generation, .thread = tn__thread_self(), .inside = inside};
     if (!record)
         return TN_OK;
     if (!e.thread)

@@ -18,7 +18,9 @@ struct chase {
     tn_handle src; /* has a source, which is a callback */
     atomic_bool stop;
     atomic_uint done, infeasible, stale, refused; /* plans */
+    atomic_uint entered, kept_out;                /* scopes */
     atomic_uint disturbed;
+    tn_plan *plan;
 };
 
 static uint64_t now_ms(void) {
@@ -49,6 +51,28 @@ static const char *run_plan(struct chase *x, const tn_action *actions, bool at_v
     return NULL;
 }
 
+/* Entry promises the same, for reservations too; an exit is judged as it comes (M206). */
+static const char *run_scope(struct chase *x) {
+    tn_scope *scope = NULL;
+    tn_status status;
+
+    TN_WORKER_STATUS(tn_scope_create(x->m, x->plan, NULL, &scope), TN_OK);
+    status = tn_scope_enter(scope);
+    if (status == TN_ERR_PLAN_EXEC)
+        return tn_test_text("entry broken by %s: %s",
+                            tn_status_name((tn_status)tn_last_error()->cause_status),
+                            tn_last_error()->message);
+    TN_WORKER_CHECK(status == TN_OK || status == TN_ERR_PLAN || status == TN_ERR_REENTRANCY);
+    atomic_fetch_add(status == TN_OK ? &x->entered : &x->kept_out, 1);
+    if (status == TN_OK) {
+        status = tn_scope_close(scope);
+        TN_WORKER_CHECK(status == TN_OK || (status == TN_ERR_PLAN_EXEC &&
+                                            tn_last_error()->cause_status == TN_ERR_IN_USE));
+    }
+    TN_WORKER_STATUS(tn_scope_destroy(scope), TN_OK);
+    return NULL;
+}
+
 static const char *plan_on(struct chase *x) {
     const tn_action plans[4][3] = {
         {ENSURE(x->rep, N), DROP(x->rep, P), ENSURE(x->rep, C0)},
@@ -60,7 +84,7 @@ static const char *plan_on(struct chase *x) {
     const char *text = NULL;
 
     for (unsigned i = 0; text == NULL && now_ms() < end && !tn_test_workers_failed(); i++)
-        text = run_plan(x, plans[i % 4], i % 5 == 4);
+        text = i % 7 == 6 ? run_scope(x) : run_plan(x, plans[i % 4], i % 5 == 4);
     atomic_store(&x->stop, true);
     return text;
 }
@@ -161,10 +185,15 @@ static void mc189_an_admitted_plan_is_not_disturbed(void **state) {
     x.rep = adopt_rep(f, x.m, P);
     x.exc = adopt_exc(f, x.m, P);
     x.src = register_src(x.m, spec_source(f));
+    x.plan = PLAN(RECLAIM(DROP(x.src, P)), RESERVE({P, 0, "p"}, {N, 16, "n"}),
+                  ENTER(ENSURE(x.src, P)), EXIT(DROP(x.src, P)));
     assert_null_text(tn_test_workers_run(1 + DISTURBERS, chase_worker, &x));
     print_message("%u plans done, %u infeasible, %u stale, %u refused; %u disturbances\n", x.done,
                   x.infeasible, x.stale, x.refused, x.disturbed);
+    print_message("%u scopes entered, %u not\n", x.entered, x.kept_out);
+    tn_plan_destroy(x.plan);
     assert_true(x.done > 0 && x.infeasible > 0);
+    assert_true(x.entered > 0);
     assert_true(x.disturbed > 0);
     assert_null_text(spec_b_check(x.m));
     assert_true(replicas(x.m, x.rep) >= 1);
@@ -173,6 +202,64 @@ static void mc189_an_admitted_plan_is_not_disturbed(void **state) {
     assert_int_equal(used(x.m, P) + used(x.m, N) + used(x.m, C0),
                      32 * (replicas(x.m, x.rep) + 1 + replicas(x.m, x.src)));
     assert_ok(RUN(x.m, ENSURE(x.rep, P), DROP(x.rep, N), DROP(x.rep, C0)).status);
+}
+
+/* ---- M256: in a serial manager nothing comes between ------------------------------------------ */
+
+enum { SEQUENCES = 60, RUNNERS = 4 };
+
+struct serial {
+    tn_manager *m;
+    tn_handle own[RUNNERS];
+    tn_plan *plan; /* of all, at once (M166) */
+};
+
+static const char *run_many(int index, void *arg) {
+    struct serial *x = arg;
+    tn_handle h = x->own[index];
+    const tn_action actions[4] = {ENSURE(h, N), ENSURE(h, C0), DROP(h, N), DROP(h, C0)};
+
+    for (int i = 0; i < SEQUENCES && !tn_test_workers_failed(); i++) {
+        tn_explanation *e = NULL;
+        tn_explanation_info head = TN_EXPLANATION_INFO_INIT;
+
+        TN_WORKER_STATUS(tn_manager_execute_actions(x->m, NULL, actions, 4, NULL, NULL), TN_OK);
+        TN_WORKER_STATUS(tn_manager_explain(x->m, x->plan, TN_VERSION_ANY, &e), TN_OK);
+        TN_WORKER_STATUS(tn_explanation_read(e, &head), TN_OK);
+        TN_WORKER_CHECK(head.feasible && head.action_count == 4);
+        tn_explanation_drop(e);
+    }
+    return NULL;
+}
+
+static void mc189_serial_sequences_are_indivisible(void **state) {
+    static struct serial x;
+    struct spec *f = *state;
+    tn_report *trace;
+    size_t count;
+
+    memset(&x, 0, sizeof(x));
+    x.m = spec_b_manager(f, NULL, 0);
+    for (int i = 0; i < RUNNERS; i++)
+        x.own[i] = adopt_rep(f, x.m, P);
+    x.plan = PLAN(
+        ENTER(ENSURE(x.own[0], N), ENSURE(x.own[1], N), DROP(x.own[0], N), ENSURE(x.own[2], C1)));
+    assert_null_text(tn_test_workers_run(RUNNERS, run_many, &x));
+    tn_plan_destroy(x.plan);
+    count = trace_count(x.m);
+    assert_int_equal(count, RUNNERS * SEQUENCES * 4);
+    trace = calloc(count, sizeof(*trace));
+    assert_non_null(trace);
+    trace[0].size = sizeof(*trace);
+    assert_ok(tn_manager_trace(x.m, trace, &count));
+    for (size_t i = 0; i < count && f->mode == TN_MODE_SERIAL; i++)
+        assert_int_equal(trace[i].action.handle.index, trace[i / 4 * 4].action.handle.index);
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(trace[i].no_op, 0);
+    free(trace);
+    for (int i = 0; i < RUNNERS; i++)
+        assert_replicas(x.m, x.own[i], P);
+    assert_int_equal(version(x.m), 1 + RUNNERS + 2 + RUNNERS * SEQUENCES * 4); /* M121, M257 */
 }
 
 /* ---- What a plan in flight is to others ------------------------------------------------------ */
@@ -244,6 +331,7 @@ static void verdict_names_plans_in_flight(void **state) {
 
 static const struct CMUnitTest tests[] = {
     SPEC_THREE_WAYS(mc189_an_admitted_plan_is_not_disturbed),
+    SPEC_THREE_WAYS(mc189_serial_sequences_are_indivisible),
     SPEC_CONCURRENT(verdict_names_plans_in_flight),
 };
 
