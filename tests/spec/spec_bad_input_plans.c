@@ -243,6 +243,7 @@ static void explanation_lists(void **state) {
     struct spec *f = *state;
     tn_manager *m = MANAGER(f);
     tn_explanation *e = two_of_each(f, m);
+    tn_explanation_info head = TN_EXPLANATION_INFO_INIT;
 
     for (size_t room = 0; room <= 3; room++) {
         tn_action_explanation actions[3] = {{.size = sizeof(actions[0])}};
@@ -272,6 +273,10 @@ static void explanation_lists(void **state) {
         assert_at(at[0], room > 0 ? P : NOWHERE);
         assert_at(at[1], room > 1 ? N : NOWHERE);
     }
+    spec_destroy(f, m); /* an explanation outlives its manager */
+    assert_ok(tn_explanation_read(e, &head));
+    assert_string_equal(head.plan, "plan");
+    assert_int_equal(tn_explanation_problem(e)->reason, TN_REASON_DISCARD_PROTECTED);
     tn_explanation_drop(e);
 }
 
