@@ -217,8 +217,8 @@ struct tn__removal {
     tn__garbage garbage;
     _Atomic uint32_t decision;
     /* what follows is the plan's alone */
-    size_t count; /* to be decided on: sorted by address, so that a scan finds them quickly */
-    size_t total; /* with those the plan has made itself */
+    size_t count;    /* to be decided on: sorted by address, so that a scan finds them quickly */
+    size_t total;    /* with those the plan has made itself */
     tn__mat *mats[]; /* each knows its place (mat->place); NULL: gone */
 };
 

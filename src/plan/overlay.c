@@ -108,7 +108,10 @@ bool tn__sim_value_begin(tn__sim_value *v, const tn__value *real) {
     v->now = tn__alloc(sizeof *v->now + room * sizeof v->now->mats[0]);
     if (!v->now)
         return false;
-    memcpy(v->now, real, sizeof *real + real->mat_count * sizeof real->mats[0]);
+    /* All but the node, which belongs to the writers (P4). */
+    memset(v->now, 0, sizeof v->now->node);
+    memcpy((char *)v->now + sizeof v->now->node, (const char *)real + sizeof real->node,
+           sizeof *real - sizeof real->node + real->mat_count * sizeof real->mats[0]);
     v->real = real;
     v->room = room;
     return true;
@@ -147,8 +150,10 @@ bool tn__sim_remove(tn__sim *sim, tn__sim_value *v, tn__mat *mat) {
     if (!tn__grow(&sim->removals, &sim->removal_room, sim->removal_count, sizeof *sim->removals))
         return false;
     bool real = is_real(v, mat);
-    sim->removals[sim->removal_count++] = (tn__sim_removal){
-        .step = (uint32_t)sim->steps, .made = mat->place, .mat = real ? mat : NULL};
+    sim->removals[sim->removal_count++] =
+        (tn__sim_removal){.step = (uint32_t)sim->steps,
+                          .made = real ? 0 : mat->place, /* a real one's is its remover's */
+                          .mat = real ? mat : NULL};
     uint32_t i = 0;
     while (v->now->mats[i] != mat)
         i++;

@@ -12,6 +12,10 @@
 
 /* ---- Problems --------------------------------------------------------------------------- */
 
+static void name_reservation(tn_error *e, const char *label) {
+    memcpy(e->label, label, strnlen(label, sizeof e->label - 1));
+}
+
 static TN__COLD tn_status short_of_bytes(tn__sim *sim, const tn__sim_place *place, uint64_t bytes,
                                          const char *label) {
     char name[TN_LOCATION_NAME_MAX];
@@ -30,7 +34,7 @@ static TN__COLD tn_status short_of_bytes(tn__sim *sim, const tn__sim_place *plac
     e->reserved_bytes = reserved;
     e->requested_bytes = bytes;
     if (label)
-        memcpy(e->label, label, strnlen(label, sizeof e->label - 1));
+        name_reservation(e, label);
     sim->short_of_bytes = true;
     return TN_ERR_BUDGET;
 }
@@ -238,6 +242,7 @@ static tn_status step(tn__sim *sim, const tn__sim_part *part, size_t i) {
         if (status != TN_OK) {
             tn__error_current()->reason = TN_REASON_LOCATION_INVALID;
             tn__error_current()->at = r->at;
+            name_reservation(tn__error_current(), r->label);
         } else {
             uint32_t k = tn__sim_meet(sim, at);
             status = stand(sim, k, r->bytes, r->label);

@@ -96,8 +96,8 @@ static tn_status step(tn__course *c, const tn__sim_part *part, size_t i, size_t 
 void tn__release_all(tn_reservation *reservations, size_t count) {
     tn_error kept = *tn__error_current();
     while (count-- > 0)
-        if (tn__record_release_inside(reservations[count].record,
-                                      reservations[count].generation) != TN_OK)
+        if (tn__record_release_inside(reservations[count].record, reservations[count].generation) !=
+            TN_OK)
             tn__error_restore(&kept);
 }
 
