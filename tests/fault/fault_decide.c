@@ -121,6 +121,7 @@ static void decide_with_dead_ends_survives_each_failure(void **state) {
                                     .call = decide,
                                     .failed = nothing_decided,
                                     .check = decided,
+                                    .flags = FAULT_ALLOC_OK,
                                     .least_allocs = 10};
     fault_loop(state, &what);
 }
@@ -131,6 +132,7 @@ static void decide_with_room_searches_survives_each_failure(void **state) {
                                     .call = decide,
                                     .failed = nothing_decided,
                                     .check = decided,
+                                    .flags = FAULT_ALLOC_OK,
                                     .least_allocs = 10};
     fault_loop(state, &what);
 }
@@ -187,6 +189,7 @@ static void refusal_survives_each_failure(void **state) {
                                     .call = refuse_plan,
                                     .failed = nothing_decided,
                                     .check = refused,
+                                    .flags = FAULT_ALLOC_OK,
                                     .least_allocs = 3};
     fault_loop(state, &what);
 }

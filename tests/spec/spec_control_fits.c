@@ -25,23 +25,43 @@ static const scenario cc002 = {
 };
 CASE(cc002, hit)
 
-static void cc002_a_use_of_a_hit_reports_no_transitions(void **state) {
-    world *w = world_begin(*state, &cc002);
+/* C144. A hit that is bound to the placement has neither decision nor report (D13). */
+static void use_a_hit(world *w, tn_controller *controller, bool reports) {
     tn_request *request = world_request(w, cc002.need, NULL);
-    tn_use *use = world_use(w, w->controller, request);
-    const tn_plan_report *report = NULL;
+    tn_use *use = world_use(w, controller, request);
     tn_plan_report_info head = TN_PLAN_REPORT_INFO_INIT;
+    const tn_plan_report *report = NULL;
+    const tn_decision *d = NULL;
 
     assert_ok(tn_use_enter(use));
+    assert_ok(tn_use_report(use, &report));
+    assert_null(report);
     assert_ok(tn_use_exit(use));
     assert_ok(tn_use_report(use, &report));
-    assert_non_null(report);
-    assert_ok(tn_plan_report_read(report, &head));
-    assert_string_equal(head.plan, "request");
-    assert_int_equal(head.complete, 1);
-    assert_int_equal(head.transition_count, 0);
+    assert_ok(tn_use_decision(use, &d));
+    assert_int_equal(report != NULL, reports);
+    assert_int_equal(d != NULL, reports);
+    if (reports) {
+        assert_ok(tn_plan_report_read(report, &head));
+        assert_string_equal(head.plan, "request");
+        assert_int_equal(head.complete, 1);
+        assert_int_equal(head.transition_count, 0);
+        world_expect(w, d);
+    }
     tn_use_destroy(use);
     tn_request_destroy(request);
+}
+
+static void cc002_a_use_of_a_hit_reports_no_transitions(void **state) {
+    world *w = world_begin(*state, &cc002);
+    tn_controller_config config = TN_CONTROLLER_CONFIG_INIT;
+    tn_controller *exact = NULL;
+
+    use_a_hit(w, w->controller, w->f->mode == TN_MODE_SERIAL);
+    config.binding = TN_BIND_VERSION;
+    assert_ok(tn_controller_create(w->m, &config, &exact));
+    use_a_hit(w, exact, true);
+    tn_controller_destroy(exact);
     world_end(w);
 }
 

@@ -319,6 +319,13 @@ static void cc084_policy_that_raises_an_error(void **state) {
     refuse(state, &one, (own){.spoil = FAIL}, TN_ERR_UNSUPPORTED);
 }
 
+/* Also one that looks like an outcome of the search. */
+static void cc084_policy_that_raises_an_error_of_ours(void **state) {
+    refuse(state, &sole, (own){.no_tiers = TN_ERR_PLAN}, TN_ERR_PLAN);
+    refuse(state, &sole, (own){.no_tiers = TN_ERR_SEARCH_LIMIT}, TN_ERR_SEARCH_LIMIT);
+    refuse(state, &sole, (own){.no_tiers = TN_ERR_STALE}, TN_ERR_STALE);
+}
+
 static const scenario cc084 = {
     .budgets = "D0=1",
     .values = "x 1 R @H,D0; q 1 R @H",
@@ -382,6 +389,7 @@ static const struct CMUnitTest tests[] = {
     SPEC_BOTH(cc083_policy_that_repeats_candidates),
     SPEC_BOTH(cc083_policy_that_names_a_stranger),
     SPEC_BOTH(cc084_policy_that_raises_an_error),
+    SPEC_BOTH(cc084_policy_that_raises_an_error_of_ours),
     SPEC_BOTH(cc084_an_error_that_is_not_asked_for),
     SPEC_BOTH(cc085_policy_that_names_the_asked_location),
     SPEC_BOTH(cc086_unavailable_tier_first),
