@@ -247,6 +247,8 @@ typedef struct tn__walk {
     uint32_t *path; /* buckets of the visits on the current path */
     size_t path_room;
     uint64_t explored;
+    bool exhausted; /* every way was tried: what ends the search is no error of a callback's */
+    bool limited;   /* stopped at the limit; same */
     bool moved;     /* a move is or was on the path: states may come back */
     bool dead_ends; /* one was met: the proofs are on */
     tn__memory *memory;
@@ -308,8 +310,9 @@ void tn__memory_free(tn__walk *w);
 bool tn__hopeless(tn__walk *w, tn_status *status);
 void tn__proof_free(tn__walk *w);
 
-/* walk.c: TN_OK found; TN_ERR_PLAN infeasible; TN_ERR_SEARCH_LIMIT; others. No detail is set for
- * the first three. */
+/* walk.c: TN_OK found; TN_ERR_PLAN with w->exhausted: infeasible; TN_ERR_SEARCH_LIMIT with
+ * w->limited; others, and these two without the flag, are what a policy reports. No detail is set
+ * for the first three. */
 TN_NODISCARD tn_status tn__walk_run(tn__walk *w);
 
 /* ---- Decisions -------------------------------------------------------------------------- */

@@ -189,11 +189,11 @@ static tn_status search(tn__walk *w) {
     tn_status status = tn__state_begin(w);
     if (status == TN_OK)
         status = tn__walk_run(w);
-    if (status == TN_ERR_PLAN && w->explored > 0 && w->first.bytes + w->first.over > 0) {
+    if (w->exhausted) {
         tn__state_undo(w, 0);
         status = infeasible(w);
         judge_infeasible(w);
-    } else if (status == TN_ERR_SEARCH_LIMIT) {
+    } else if (w->limited) {
         status = inconclusive(w);
     }
     return status;

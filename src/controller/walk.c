@@ -133,6 +133,7 @@ static void leave_path(tn__walk *w, const frame *f) { *path_bucket(w, f->hash) =
 static bool count(tn__walk *w, tn__loc at) {
     if (w->explored >= w->limit) {
         w->limit_at = at;
+        w->limited = true;
         return false;
     }
     w->explored++;
@@ -548,7 +549,8 @@ tn_status tn__walk_run(tn__walk *w) {
     clear(w);
     tn__memory_free(w);
     tn__proof_free(w);
-    if (now == GO_ON)
+    w->exhausted = now == GO_ON;
+    if (w->exhausted)
         return TN_ERR_PLAN;
     return now == FOUND ? TN_OK : status;
 }
