@@ -193,7 +193,7 @@ static tn_status search(tn__walk *w) {
         tn__state_undo(w, 0);
         status = infeasible(w);
         judge_infeasible(w);
-    } else if (w->limited) {
+    } else if (w->limited && !w->no_memory) {
         status = inconclusive(w);
     }
     return status;

@@ -121,7 +121,6 @@ static void decide_with_dead_ends_survives_each_failure(void **state) {
                                     .call = decide,
                                     .failed = nothing_decided,
                                     .check = decided,
-                                    .flags = FAULT_ALLOC_OK,
                                     .least_allocs = 10};
     fault_loop(state, &what);
 }
@@ -132,7 +131,6 @@ static void decide_with_room_searches_survives_each_failure(void **state) {
                                     .call = decide,
                                     .failed = nothing_decided,
                                     .check = decided,
-                                    .flags = FAULT_ALLOC_OK,
                                     .least_allocs = 10};
     fault_loop(state, &what);
 }
