@@ -22,7 +22,7 @@ struct tn__walk_frame {
     bool shares; /* visit: uses the location's main list; `owns`: made it */
     bool owns;
     bool delivered;  /* rooms: something was */
-    bool cut;        /* rooms: a cycle was cut below */
+    bool cut;        /* rooms: a cycle was cut below, or in what came of a result */
     bool judged;     /* visit: the proofs had a look */
     uint32_t parent; /* UINT32_MAX: none */
     uint32_t next;   /* visit: in its bucket of the path, + 1 */
@@ -243,9 +243,10 @@ static bool next_candidate(tn__walk *w, uint32_t index, tn_status *status) {
     f->cursor = tn__cands_next(w, f->list, f->cursor, &f->rank);
     if (f->list->failed)
         *status = tn__no_memory();
-    else if (f->cursor)
-        *status = push_ways(w, index);
-    return *status == TN_OK && f->cursor;
+    if (*status != TN_OK || !f->cursor)
+        return false;
+    *status = push_ways(w, index); /* moves the frames */
+    return *status == TN_OK;
 }
 
 static tn_status resume_visit(tn__walk *w) {
@@ -423,15 +424,25 @@ static bool in_progress(tn__walk *w, uint32_t index, const uint32_t *blocked, si
     return false;
 }
 
-static void mark_cut(tn__walk *w, uint32_t index) {
-    for (uint32_t i = index; i != NONE && w->frames[i].kind != VISIT; i = w->frames[i].parent)
-        if (w->frames[i].kind == ROOMS)
-            w->frames[i].cut = true;
+/* A search was cut. What it works for is not known to be empty; and a search whose result is being
+ * worked with here is not known to be used up, since the cut depends on what is in progress, which
+ * may be something else the next time. */
+static void mark_cut(tn__walk *w) {
+    for (size_t i = w->frame_count; i-- > 0 && w->frames[i].kind != VISIT;)
+        w->frames[i].cut = true;
 }
 
 static tn__room_key key_of(const frame *f, const uint32_t *chain, size_t count, bool context) {
     return (tn__room_key){
         .at = f->at, .bytes = f->bytes, .chain = chain, .chain_count = count, .context = context};
+}
+
+/* What is skipped as used up may have delivered before: the searches it worked for are then not
+ * known to be empty, only used up in their own context. */
+static void mark_delivered(tn__walk *w, uint32_t index) {
+    for (uint32_t i = index; i != NONE && w->frames[i].kind != VISIT; i = w->frames[i].parent)
+        if (w->frames[i].kind == ROOMS)
+            w->frames[i].delivered = true;
 }
 
 /* Known to have nothing (more) to deliver. */
@@ -450,6 +461,8 @@ static bool used_up(tn__walk *w, uint32_t index, const uint32_t *blocked, size_t
     key = key_of(&w->frames[index], triples, n, true);
     bool used = tn__memory_empty(w, &key);
     tn__free(triples);
+    if (used)
+        mark_delivered(w, w->frames[index].parent);
     return used;
 }
 
@@ -489,7 +502,7 @@ static enum outcome begin_rooms(tn__walk *w, uint32_t index, tn_status *status) 
     bool cut = *status == TN_OK && in_progress(w, index, blocked, n);
     bool over = cut || (*status == TN_OK && used_up(w, index, blocked, n, status));
     if (cut)
-        mark_cut(w, w->frames[index].parent);
+        mark_cut(w);
     if (*status == TN_OK && !over && !count(w, f->at))
         *status = TN_ERR_SEARCH_LIMIT;
     if (*status == TN_OK && !over)
