@@ -29,6 +29,18 @@ static tn_status check_stream(tn__run *run) {
     return tn__fail(TN_ERR_VALUE, "a host destination takes no transfer stream");
 }
 
+static tn_status last_copy(const tn__run *run) {
+    if (!run->choice.last_copy)
+        return TN_OK;
+    tn_error *e = tn__error(TN_ERR_OWNERSHIP, "value %llu: the last copy of a value without source",
+                            (unsigned long long)run->value->index);
+    e->manager = run->t->manager;
+    e->reason = TN_REASON_LAST_COPY;
+    e->handle = run->action.handle;
+    e->at = run->action.at;
+    return TN_ERR_OWNERSHIP;
+}
+
 /* Protections first (M100, M108, M111), then the last copy. The definite check comes with the
  * removal. */
 static tn_status check_removals(tn__run *run) {
@@ -42,21 +54,24 @@ static tn_status check_removals(tn__run *run) {
         if (tn__protected(&p))
             return tn__in_use(run->t->life, mats[i], &p, run->action.handle);
     }
-    if (!run->choice.last_copy)
-        return TN_OK;
-    tn_error *e = tn__error(TN_ERR_OWNERSHIP, "value %llu: the last copy of a value without source",
-                            (unsigned long long)run->value->index);
-    e->manager = run->t->manager;
-    e->reason = TN_REASON_LAST_COPY;
-    e->handle = run->action.handle;
-    e->at = run->action.at;
-    return TN_ERR_OWNERSHIP;
+    return last_copy(run);
+}
+
+/* What the record forbids. */
+static tn_status choose(tn__run *run) {
+    return tn__choose(run->t->manager, run->value, &run->action, &run->choice);
 }
 
 static void unpin(tn__run *run) {
     if (run->pinned)
         tn__store_unpin(run->t->store, run->pinned);
     run->pinned = NULL;
+}
+
+/* A transition of the value that is in flight may make such a refusal void, so it waits for its
+ * turn as a success does, and is then given by judge(). A protection waits for nobody (M89). */
+static bool depends_on_placement(tn_status status) {
+    return status == TN_ERR_OWNERSHIP || status == TN_ERR_UNAVAILABLE;
 }
 
 /* The version stays pinned until the plan is admitted, so that "the same record" can be told by
@@ -74,12 +89,13 @@ static tn_status look(void *context) {
     if (status == TN_OK)
         status = check_stream(run);
     if (status == TN_OK)
-        status = tn__choose(run->t->manager, run->value, &run->action, &run->choice);
+        status = choose(run);
     if (status == TN_OK)
         status = check_removals(run);
     if (status == TN_OK)
         tn__report_begin(run, run->value);
-    return status;
+    run->refused = depends_on_placement(status);
+    return run->refused ? TN_OK : status;
 }
 
 /* ---- Admit ------------------------------------------------------------------------------ */
@@ -93,13 +109,18 @@ static void need(tn__run *run, int i, tn_location at, bool optional) {
 
 static enum tn__judgement judge(void *context, tn_status *status) {
     tn__run *run = context;
-    (void)status;
     tn__rcu_lock();
     const tn_version *current = tn__store_current(run->t->store);
     bool same = tn__version_value(current, run->action.handle.index) == run->value;
     tn__rcu_unlock();
     if (!same)
         return TN__JUDGE_RECHECK;
+    if (run->refused) {
+        *status = choose(run);
+        if (*status == TN_OK)
+            *status = last_copy(run);
+        return TN__JUDGE_FAIL;
+    }
     run->ticket.needs[0] = run->ticket.needs[1] = (tn__need){.ledger = NULL};
     if (run->choice.step == TN__STEP_COPY || run->choice.step == TN__STEP_LOAD)
         need(run, 0, run->choice.destination,
@@ -146,11 +167,14 @@ static tn_status run_all(tn__run *run) {
     unpin(run);
     if (status != TN_OK)
         return status;
-    if (run->choice.step != TN__STEP_NO_OP) {
+    bool no_op = run->choice.step == TN__STEP_NO_OP;
+    if (!no_op || run->t->now_ns) { /* a clock of the program is read without the lock */
         tn__unlock(&run->t->store->lock);
-        status = take(run);
-        if (status == TN_OK)
+        if (!no_op)
+            status = take(run);
+        if (!no_op && status == TN_OK)
             status = tn__run_perform(run);
+        run->report.completed_at_ns = tn__trans_now(run->t);
         tn__lock(&run->t->store->lock);
     }
     return tn__run_commit(run, status);

@@ -168,6 +168,7 @@ typedef struct tn__run {
     const tn_version *pinned; /* while waiting: keeps `value` comparable */
     const tn__value *value;   /* the record that `choice` was made from */
     tn__choice choice;
+    bool refused;         /* by `value`; said when its turn comes */
     tn__removal *removal; /* taken, not yet committed or cancelled */
     tn_payload loaded;    /* temporary payload, charged at needs[1] or needs[0] (in place) */
     tn__measured loaded_measured;
