@@ -8,8 +8,14 @@
 #include "sim_files.h"
 
 int field_teardown(void **state) {
-    int rc = spec_teardown(state);
+    struct spec *f = *state;
+    int rc = 0;
 
+    /* threads of a test that has failed end, too */
+    if (tn_sim_set_waits(f->sim, TN_SIM_WAITS_ADVANCE) != TN_OK)
+        rc = -1;
+    if (spec_teardown(state) != 0)
+        rc = -1;
     sim_files_use(NULL);
     return rc;
 }
