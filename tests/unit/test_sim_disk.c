@@ -6,6 +6,8 @@
 #include <limits.h>
 #include <stdlib.h>
 
+#include "driver/sim/sim_priv.h"
+
 static int open_file(const struct machine *m, const char *path, uint32_t flags) {
     int d = tn_sim_file_open(m->sim, path, flags);
 
@@ -112,9 +114,27 @@ static void file_that_is_none_is_an_errno(void **state) {
     }
     assert_status(tn_sim_file_put(m.sim, NULL, "x", 1), TN_ERR_KIND);
     assert_status(tn_sim_file_put(NULL, "a", "x", 1), TN_ERR_KIND);
-    assert_status(tn_sim_file_put(m.sim, "a", NULL, UINT64_MAX / 2), TN_ERR_HOST_MEMORY);
     assert_status(tn_sim_read_disk(m.sim, NULL), TN_ERR_KIND);
     assert_int_equal(disk(&m).open_descriptors, 0);
+    machine_close(&m);
+}
+
+static void file_without_memory_is_not_made(void **state) {
+    struct machine m = machine_open(NULL);
+
+    (void)state;
+    for (uint64_t n = 1; n <= 2; n++) {
+        tn__sim_fault_alloc(n);
+        assert_status(tn_sim_file_put(m.sim, "a", "x", 1), TN_ERR_HOST_MEMORY);
+    }
+    assert_ok(tn_sim_file_put(m.sim, "a", "x", 1));
+    for (uint64_t n = 1; n <= 3; n++) { /* the descriptor, and the table of them */
+        tn__sim_fault_alloc(n);
+        assert_int_equal(tn_sim_file_open(m.sim, "a", 0), -1);
+        assert_int_equal(errno, ENOMEM);
+    }
+    tn__sim_fault_alloc(0);
+    assert_int_equal(tn_sim_file_close(m.sim, open_file(&m, "a", 0)), 0);
     machine_close(&m);
 }
 
@@ -270,6 +290,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(file_reads_what_was_put),
     cmocka_unit_test(file_written_does_not_grow),
     cmocka_unit_test(file_that_is_none_is_an_errno),
+    cmocka_unit_test(file_without_memory_is_not_made),
     cmocka_unit_test(disk_takes_its_time),
     cmocka_unit_test(disk_serves_one_after_the_other),
     cmocka_unit_test(fault_of_a_file_is_scripted),
