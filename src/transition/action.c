@@ -84,6 +84,8 @@ static tn_status look(void *context) {
         tn__store_unpin(run->t->store, old);
     tn_status status =
         tn__version_resolve(run->pinned, run->t->manager, run->action.handle, &run->value);
+    if (status == TN_ERR_HANDLE && tn__life_closed(run->t->life))
+        return tn__life_enter_waited(run->t->life); /* its last version has no values */
     if (status == TN_OK)
         status = check_locations(run);
     if (status == TN_OK)
