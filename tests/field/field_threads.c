@@ -176,78 +176,9 @@ static void f_b03_protected_value_or_nothing(void **state) {
     field_conserved(x.m);
 }
 
-/* ---- F-H01: a thread's first call ----------------------------------------------------------------- */
-
-static const char *first_call(void *arg) {
-    struct fresh *x = arg;
-    tn_lease lease;
-
-    TN_WORKER_STATUS(tn_manager_acquire(x->m, x->keys, 1, P, NULL, &lease), TN_OK);
-    TN_WORKER_STATUS(tn_lease_release(&lease, 0), TN_OK);
-    return NULL;
-}
-
-static void f_h01_a_thousand_first_calls(void **state) {
-    struct spec *f = *state;
-    struct fresh x = {.m = MANAGER(f)};
-    struct field_thread threads[16];
-    uint64_t before;
-
-    x.keys[0] = field_rep(f, x.m, 64, 1);
-    before = version(x.m);
-    for (int i = 0; i < 1000 + 16; i++) {
-        if (i >= 16)
-            field_join(&threads[i % 16]);
-        if (i < 1000)
-            field_start(&threads[i % 16], first_call, &x);
-    }
-    assert_int_equal(version(x.m), before + 2000);
-    assert_true(slots(x.m) <= 24);
-    field_conserved(x.m);
-}
-
-static const char *stop_in_a_section(void *arg) {
-    field_stop_here();
-    return first_call(arg);
-}
-
-static const char *drop_and_step(void *arg) {
-    struct fresh *x = arg;
-    uint64_t freed;
-
-    TN_WORKER_STATUS(tn_manager_step(x->m, &freed), TN_OK);
-    return NULL;
-}
-
-static void f_h01_first_call_in_a_grace_period(void **state) {
-    struct spec *f = *state;
-    struct fresh x = {.m = MANAGER(f)};
-    struct field_thread reader, reaper, stranger;
-
-    if (!field_can_stop())
-        TN_SKIP("threads can be stopped only in builds with TN_CHECKS");
-    x.keys[0] = field_rep_at(f, x.m, N, 64, 1);
-    field_stop_begin(1u << TN__POINT_PINS_STORED);
-    field_start(&reader, stop_in_a_section, &x);
-    field_stop_wait(1);
-    drop(x.m, x.keys[0], N); /* something to free */
-    field_start(&reaper, drop_and_step, &x);
-    field_nap(20);
-    field_start(&stranger, first_call, &x);
-    field_join(&stranger);
-    assert_false(atomic_load(&reaper.done)); /* the grace period still lasts */
-    field_stop_end();
-    field_stop_go();
-    field_join(&reader);
-    field_join(&reaper);
-    field_conserved(x.m);
-}
-
 static const struct CMUnitTest tests[] = {
     FIELD_BOTH(f_b01_fresh_threads),
     FIELD_CONCURRENT(f_b03_protected_value_or_nothing),
-    FIELD_BOTH(f_h01_a_thousand_first_calls),
-    FIELD_BOTH(f_h01_first_call_in_a_grace_period),
 };
 
 TN_TEST_MAIN("field.threads", tests)
