@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "field_common.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -178,6 +179,42 @@ void field_start(struct field_thread *t, const char *(*body)(void *arg), void *a
 void field_join(struct field_thread *t) {
     pthread_join(t->thread, NULL);
     assert_null_text(t->text);
+}
+
+int field_threads_now(void) {
+    DIR *tasks = opendir("/proc/self/task");
+    int count = 0;
+
+    if (tasks == NULL)
+        return -1;
+    for (struct dirent *e; (e = readdir(tasks)) != NULL;)
+        count += e->d_name[0] != '.';
+    closedir(tasks);
+    return count;
+}
+
+static const char *do_nothing(void *arg) {
+    (void)arg;
+    return NULL;
+}
+
+int field_threads_at_rest(void) {
+    struct field_thread first;
+    int count;
+
+    field_start(&first, do_nothing, NULL);
+    field_join(&first);
+    do {
+        count = field_threads_now();
+        field_nap(20);
+    } while (field_threads_now() != count);
+    return count;
+}
+
+void field_assert_threads(int expected) {
+    for (int i = 0; i < 1000 && field_threads_now() != expected; i++)
+        field_nap(1);
+    assert_int_equal(field_threads_now(), expected);
 }
 
 void field_nap(unsigned ms) {

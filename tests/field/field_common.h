@@ -79,6 +79,12 @@ struct field_thread {
 void field_start(struct field_thread *t, const char *(*body)(void *arg), void *arg);
 /** Join it; fails the test with what the body returned. */
 void field_join(struct field_thread *t);
+/** Threads of the process; -1 where /proc is not mounted. */
+int field_threads_now(void);
+/** The same, when what starts with the first thread (a sanitizer's own) is there. */
+int field_threads_at_rest(void);
+/** Wait until there are so many: a thread that was joined leaves the list a moment later. */
+void field_assert_threads(int expected);
 /** A while of real time, for a thread that must still wait afterwards. */
 void field_nap(unsigned ms);
 

@@ -3,7 +3,6 @@
 /* TN_TEST_TIMEOUT 180 */
 #include "tn_test.h"
 
-#include <dirent.h>
 #include <semaphore.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -65,25 +64,6 @@ static void f_d27_idle_footprint(void **state) {
 
 /* ---- F-H05: one thread, no hidden worker, fork by others is harmless ---------------------------------- */
 
-static int threads_now(void) {
-    DIR *tasks = opendir("/proc/self/task");
-    int count = 0;
-
-    if (tasks == NULL)
-        return -1;
-    for (struct dirent *e; (e = readdir(tasks)) != NULL;)
-        count += e->d_name[0] != '.';
-    closedir(tasks);
-    return count;
-}
-
-/* A thread that was joined leaves the list a moment later. */
-static void assert_threads(int expected) {
-    for (int i = 0; i < 1000 && threads_now() != expected; i++)
-        field_nap(1);
-    assert_int_equal(threads_now(), expected);
-}
-
 static tn_manager *with_reaper(struct spec *f, uint32_t reaper) {
     tn_config config = spec_config(f);
 
@@ -107,25 +87,25 @@ static void churn(struct spec *f, tn_manager *m, int times) {
 
 static void f_h05_one_thread_per_manager(void **state) {
     struct spec *f = *state;
-    int n = threads_now();
+    int n = field_threads_at_rest();
     tn_manager *m, *second;
 
     if (n < 0)
         TN_SKIP("/proc is not mounted");
     m = with_reaper(f, TN_REAPER_THREAD);
-    assert_int_equal(threads_now(), n + 1);
+    assert_int_equal(field_threads_now(), n + 1);
     churn(f, m, 5000);
-    assert_int_equal(threads_now(), n + 1);
+    assert_int_equal(field_threads_now(), n + 1);
     second = with_reaper(f, TN_REAPER_THREAD);
-    assert_int_equal(threads_now(), n + 2);
+    assert_int_equal(field_threads_now(), n + 2);
     spec_destroy(f, second);
     spec_destroy(f, m);
-    assert_threads(n);
+    field_assert_threads(n);
     m = with_reaper(f, TN_REAPER_MANUAL);
     churn(f, m, 5000);
-    assert_int_equal(threads_now(), n);
+    assert_int_equal(field_threads_now(), n);
     spec_destroy(f, m);
-    assert_int_equal(threads_now(), n);
+    assert_int_equal(field_threads_now(), n);
 }
 
 struct forks {

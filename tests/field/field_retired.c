@@ -2,7 +2,6 @@
 /* Field cases: nothing is left on the retire list. */
 #include "tn_test.h"
 
-#include <dirent.h>
 #include <semaphore.h>
 
 #include "base/atomic.h"
@@ -10,25 +9,6 @@
 #include "manager/manager_internal.h"
 
 #include "field_common.h"
-
-static int threads_now(void) {
-    DIR *tasks = opendir("/proc/self/task");
-    int count = 0;
-
-    if (tasks == NULL)
-        return -1;
-    for (struct dirent *e; (e = readdir(tasks)) != NULL;)
-        count += e->d_name[0] != '.';
-    closedir(tasks);
-    return count;
-}
-
-/* A thread that was joined leaves the list a moment later. */
-static void assert_threads(int expected) {
-    for (int i = 0; i < 1000 && threads_now() != expected; i++)
-        field_nap(1);
-    assert_int_equal(threads_now(), expected);
-}
 
 static tn_manager *with_reaper(struct spec *f, uint32_t reaper) {
     tn_config config = spec_config(f);
@@ -130,7 +110,7 @@ static const char *let_the_reaper_go(void *arg) {
 static void f_h06_reaper_stalled_until_close(void **state) {
     struct spec *f = *state;
     struct field_thread releaser;
-    int n = threads_now();
+    int n = field_threads_at_rest();
     uint64_t live = 0;
 
     for (int round = 0; round < 2; round++) {
@@ -150,10 +130,10 @@ static void f_h06_reaper_stalled_until_close(void **state) {
         assert_ok(tn_manager_close(m, 0));
         field_start(&releaser, let_the_reaper_go, NULL);
         spec_destroy(f, m);
-        assert_true(atomic_load(&releaser.done) || threads_now() <= n + 1);
+        assert_true(atomic_load(&releaser.done) || field_threads_now() <= n + 1);
         field_join(&releaser);
         tn__store_rlx(&tn__point_hook, NULL);
-        assert_threads(n);
+        field_assert_threads(n);
     }
     assert_int_equal(tn__alloc_live(), live);
 }
