@@ -213,6 +213,7 @@ void tn__verdict_here(uint64_t manager, tn__store *store, tn__life *life) {
     const tn_version *version = tn__store_pin(store);
     if (version && tn__guards_read(life, &guards) == TN_OK) {
         tn__verdict_input in = {manager, store, version, &guards, NULL};
+        guards.quiet = true;
         if (tn__verdict_of(&in, &kept, &verdict) == TN_OK) {
             tn__verdict_into(&verdict, &kept);
             tn__verdict_fini(&verdict);
