@@ -17,20 +17,6 @@ static tn_manager *with_reaper(struct spec *f, uint32_t reaper) {
     return spec_manager_with(f, &config);
 }
 
-static void churn(struct spec *f, tn_manager *m, int times) {
-    tn_handle v = field_src(m, spec_source(f), 64);
-
-    for (int i = 0; i < times; i++) {
-        tn_snapshot *s = NULL;
-
-        ensure(m, v, P);
-        if (i % 10 == 0)
-            assert_ok(tn_snapshot_take(m, &s));
-        drop(m, v, P);
-        tn_snapshot_drop(s);
-    }
-}
-
 /* ---- F-H06: nothing is left on the retire list --------------------------------------------------------- */
 
 static void figures(tn_manager *m, uint64_t *published, uint64_t *freed) {
@@ -83,6 +69,20 @@ static void f_h06_nothing_is_left(void **state) {
 }
 
 #if TN_CHECKS
+static void churn(struct spec *f, tn_manager *m, int times) {
+    tn_handle v = field_src(m, spec_source(f), 64);
+
+    for (int i = 0; i < times; i++) {
+        tn_snapshot *s = NULL;
+
+        ensure(m, v, P);
+        if (i % 10 == 0)
+            assert_ok(tn_snapshot_take(m, &s));
+        drop(m, v, P);
+        tn_snapshot_drop(s);
+    }
+}
+
 static struct {
     pthread_t test;
     sem_t reached, go;
