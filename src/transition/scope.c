@@ -174,11 +174,21 @@ static tn_status entry(tn__trans *t, tn_scope *scope) {
     return status;
 }
 
+/* In a forked child, where no lock may be taken: it counts as entered, in vain. */
+static tn_status enter_forked(tn__trans *t, tn_scope *scope) {
+    if (state_of(scope) != FRESH)
+        return tn__fail(TN_ERR_MISUSE, "the scope was entered before");
+    set_state(scope, CLOSED);
+    return tn__life_enter_parent(t->life);
+}
+
 tn_status tn__scope_enter(tn_scope *scope) {
     tn__trans *t = trans_of(scope);
     if (!t)
         return state_of(scope) == FRESH ? tn__fail(TN_ERR_CLOSED, "the manager is gone")
                                         : tn__fail(TN_ERR_MISUSE, "the scope was used before");
+    if (tn__life_forked(t->life))
+        return enter_forked(t, scope);
     uint64_t started = tn__trans_now(t);
     tn__lock(&t->store->lock);
     bool fresh = state_of(scope) == FRESH;
@@ -327,13 +337,11 @@ static tn_status abandon(tn__trans *t, tn_scope *scope) {
 
 tn_status tn__scope_destroy(tn_scope *scope) {
     tn__trans *t = trans_of(scope);
-    if (!t) {
+    if (!t || tn__life_forked(t->life)) { /* nothing of the parent's can be reached */
         scope_free(scope);
         return TN_OK;
     }
     tn_status status = state_of(scope) == ENTERED ? abandon(t, scope) : TN_OK;
-    if (status == TN_ERR_FORKED)
-        status = TN_OK; /* nothing of the parent's can be reached: only the memory goes */
     if (status != TN_OK)
         return status;
     tn__lock(&t->store->lock);
