@@ -59,6 +59,8 @@ static bool tally_guards(tally *t, bool names) {
         if (!names) {
             *(p.holds ? &t->held : &t->leased) += mat->charged_bytes;
             t->protected += mat->charged_bytes;
+        } else if (p.holds && t->out->verdict == TN_VERDICT_AFTER_LEASES) {
+            continue; /* nobody has to wait for it */
         } else if (!name_guard(t, guard, &p, mat->charged_bytes)) {
             return false;
         }

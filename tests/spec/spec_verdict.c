@@ -166,6 +166,27 @@ static void verdict_after_leases(void **state) {
     release(&second);
 }
 
+/* Where leases alone make room, nothing else is named: nobody has to wait for that. */
+static void verdict_after_leases_beside_holds(void **state) {
+    struct spec *f = *state;
+    tn_manager *m = MANAGER(f, {P, 96});
+    tn_handle h = register_src(m, spec_source(f));
+    tn_handle a = loaded(f, m, P);
+    tn_handle b = loaded(f, m, P);
+    tn_lease lease = acquire(m, a, P, NULL);
+    tn_hold held = hold(m, b, P);
+    tn_reservation r = reserve(m, P, 32, "r");
+
+    ask_ensure(m, h, P,
+               ANSWER(TN_VERDICT_AFTER_LEASES, 32, 0, of_value(TN_BLOCKER_LEASE, 1, a, P)));
+    ask_reserve(m, P, 33,
+                ANSWER(TN_VERDICT_BLOCKED, 33, 0, of_value(TN_BLOCKER_LEASE, 1, a, P),
+                       of_value(TN_BLOCKER_HOLD, 1, b, P), of_label("r", 32, P)));
+    release(&lease);
+    release_hold(&held);
+    release_reservation(&r);
+}
+
 static void verdict_after_the_work_of_leases(void **state) {
     struct spec *f = *state;
     tn_manager *m = MANAGER(f, {C0, 32});
@@ -338,6 +359,7 @@ static void verdict_names_all_in_explanations(void **state) {
 static const struct CMUnitTest tests[] = {
     SPEC_BOTH(verdict_after_eviction),
     SPEC_BOTH(verdict_after_leases),
+    SPEC_BOTH(verdict_after_leases_beside_holds),
     SPEC_BOTH(verdict_after_the_work_of_leases),
     SPEC_BOTH(verdict_blocked_by_holds),
     SPEC_BOTH(verdict_blocked_by_reservations),
