@@ -274,6 +274,47 @@ static void verdict_of_the_plan_itself(void **state) {
                      TN_VERDICT_AFTER_EVICTION); /* too late in its own order */
 }
 
+/* A replica that the plan wants where it is is no room for others, whoever uses it. */
+static void verdict_of_what_the_plan_keeps(void **state) {
+    struct spec *f = *state;
+    tn_manager *m = MANAGER(f, {N, 64}, {C0, 32});
+    tn_handle h = register_src(m, spec_source(f));
+    tn_handle kept = loaded(f, m, N);
+    tn_handle other = loaded(f, m, N);
+    tn_lease lease;
+    tn_hold held;
+    struct spec_explained e;
+
+    e = EXPLAIN(m, ENTER(ENSURE(kept, N), ENSURE(h, N)));
+    check_explained(&e, ANSWER(TN_VERDICT_AFTER_EVICTION, 32, 32, no_blocker));
+    lease = acquire(m, kept, N, NULL);
+    held = hold(m, other, N);
+    e = EXPLAIN(m, ENTER(ENSURE(kept, N), MOVE(kept, N), ENSURE(h, N)));
+    check_explained(&e, ANSWER(TN_VERDICT_BLOCKED, 32, 0, of_value(TN_BLOCKER_HOLD, 1, other, N)));
+    release_hold(&held);
+    release(&lease);
+    e = EXPLAIN(m, ENTER(ENSURE(kept, N), ENSURE(other, N), ENSURE(h, N)));
+    check_explained(&e, ANSWER(TN_VERDICT_NEVER, 32, 0, no_blocker));
+    ensure(m, kept, C0);
+    e = EXPLAIN(m, ENTER(ENSURE(kept, C0), DROP(kept, C0), ENSURE(kept, C0), ENSURE(h, C0)));
+    check_explained(&e, ANSWER(TN_VERDICT_NEVER, 32, 0, no_blocker)); /* made anew: its own */
+}
+
+/* What the plan makes and removes again takes nothing from what others could give. */
+static void verdict_of_what_the_plan_removes_again(void **state) {
+    struct spec *f = *state;
+    tn_manager *m = MANAGER(f, {C0, 96});
+    tn_handle h = register_src(m, spec_source(f));
+    tn_handle large = spec_adopt(m, tt_bytes(f->driver, P, 96), P, TN_REPLICABLE);
+    struct spec_explained e;
+
+    loaded(f, m, C0);
+    loaded(f, m, C0);
+    e = EXPLAIN(m, ENTER(ENSURE(h, C0), DROP(h, C0), ENSURE(large, C0)));
+    assert_problem(e, TN_PHASE_ENTER, 2, TN_REASON_BUDGET);
+    check_explained(&e, ANSWER(TN_VERDICT_AFTER_EVICTION, 64, 64, no_blocker));
+}
+
 /* An adopt may be told the same. */
 static void verdict_of_an_adopt(void **state) {
     struct spec *f = *state;
@@ -365,6 +406,8 @@ static const struct CMUnitTest tests[] = {
     SPEC_BOTH(verdict_blocked_by_reservations),
     SPEC_BOTH(verdict_never),
     SPEC_BOTH(verdict_of_the_plan_itself),
+    SPEC_BOTH(verdict_of_what_the_plan_keeps),
+    SPEC_BOTH(verdict_of_what_the_plan_removes_again),
     SPEC_BOTH(verdict_of_an_adopt),
     SPEC_BOTH(verdict_of_protected_values),
     SPEC_BOTH(verdict_none),
