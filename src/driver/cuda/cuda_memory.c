@@ -8,10 +8,32 @@
  */
 #include "driver/cuda/cuda_priv.h"
 
+/* A figure of the pool. False: it cannot be had. */
+static bool pool_figure(tn__cuda *c, const tn__cuda_device *d, CUmemPool_attribute which,
+                        uint64_t *out) {
+    cuuint64_t bytes = 0;
+
+    if (d->pool == NULL || c->api.cuMemPoolGetAttribute(d->pool, which, &bytes) != CUDA_SUCCESS)
+        return false;
+    *out = bytes;
+    return true;
+}
+
+/* What the pool holds beyond what is in use; 0 also if it cannot be had. */
+static uint64_t pool_idle(tn__cuda *c, const tn__cuda_device *d) {
+    uint64_t used = tn__load_rlx(&d->used_bytes);
+    uint64_t held = 0;
+
+    return pool_figure(c, d, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &held) && held > used
+               ? held - used
+               : 0;
+}
+
 static CUresult pool_alloc(tn__cuda *c, tn__cuda_device *d, size_t bytes, CUdeviceptr *out) {
     CUresult code = c->api.cuMemAllocFromPoolAsync(out, bytes, d->pool, d->memory);
 
-    if (code == CUDA_ERROR_OUT_OF_MEMORY) { /* the pool's idle blocks may all be too small */
+    /* The pool's idle blocks may all be too small. */
+    if (code == CUDA_ERROR_OUT_OF_MEMORY && pool_idle(c, d) > 0) {
         (void)c->api.cuMemPoolTrimTo(d->pool, 0);
         code = c->api.cuMemAllocFromPoolAsync(out, bytes, d->pool, d->memory);
     }
@@ -49,25 +71,12 @@ tn_status tn__cuda_device_alloc(void *self, uint32_t device, uint64_t bytes, voi
     return tn__cuda_result(c, code);
 }
 
-/* A figure of the pool. False: it cannot be had. */
-static bool pool_figure(tn__cuda *c, const tn__cuda_device *d, CUmemPool_attribute which,
-                        uint64_t *out) {
-    cuuint64_t bytes = 0;
-
-    if (d->pool == NULL || c->api.cuMemPoolGetAttribute(d->pool, which, &bytes) != CUDA_SUCCESS)
-        return false;
-    *out = bytes;
-    return true;
-}
-
 /* Give idle memory beyond the limit back. What was freed a moment ago may still count as used to
  * the driver; it goes with the next free. */
-static void limit_idle(tn__cuda *c, tn__cuda_device *d, uint64_t used) {
-    uint64_t held = 0;
-
-    if (pool_figure(c, d, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &held) &&
-        held > used + d->idle_pool_bytes)
-        (void)c->api.cuMemPoolTrimTo(d->pool, (size_t)(used + d->idle_pool_bytes));
+static void limit_idle(tn__cuda *c, tn__cuda_device *d) {
+    if (pool_idle(c, d) > d->idle_pool_bytes)
+        (void)c->api.cuMemPoolTrimTo(d->pool,
+                                     (size_t)(tn__load_rlx(&d->used_bytes) + d->idle_pool_bytes));
 }
 
 tn_status tn__cuda_device_free(void *self, uint32_t device, void *pointer, uint64_t bytes) {
@@ -84,8 +93,10 @@ tn_status tn__cuda_device_free(void *self, uint32_t device, void *pointer, uint6
     if (code == CUDA_SUCCESS) {
         code = d->pool != NULL ? c->api.cuMemFreeAsync(address, d->memory)
                                : c->api.cuMemFree_v2(address);
-        if (code == CUDA_SUCCESS)
-            limit_idle(c, d, tn__sub_rlx(&d->used_bytes, bytes) - bytes);
+        if (code == CUDA_SUCCESS) {
+            tn__sub_rlx(&d->used_bytes, bytes);
+            limit_idle(c, d);
+        }
         tn__cuda_leave(&scope);
     }
     return tn__cuda_result(c, code);

@@ -199,22 +199,20 @@ SHIM CUresult CUDAAPI cuMemPoolTrimTo(CUmemoryPool pool, size_t bytes) {
 
 SHIM CUresult CUDAAPI cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool,
                                               CUstream stream) {
-    tn_stream_info info;
     CUcontext context;
     CUresult code = shim_enter(&context);
 
     if (code == CUDA_SUCCESS)
-        code = shim_stream(stream, context, &info);
+        code = shim_stream(stream, context);
     return code == CUDA_SUCCESS ? alloc_on(pool->device, bytes, pointer) : code;
 }
 
 SHIM CUresult CUDAAPI cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
-    tn_stream_info info;
     CUcontext context;
     CUresult code = shim_enter(&context);
 
     if (code == CUDA_SUCCESS)
-        code = shim_stream(stream, context, &info);
+        code = shim_stream(stream, context);
     return code == CUDA_SUCCESS ? free_of(pointer) : code;
 }
 

@@ -28,8 +28,8 @@ CUresult shim_enter(CUcontext *out);
 CUresult shim_enter_any(void);
 /* The context with an id; NULL: none. */
 CUcontext shim_context(uint64_t id);
-/* A stream that a call names, entered under `context`. */
-CUresult shim_stream(CUstream stream, CUcontext context, tn_stream_info *out);
+/* Whether a call under `context` may name a stream. */
+CUresult shim_stream(CUstream stream, CUcontext context);
 /* Where memory is: what was allocated here, or pageable. */
 tn_location shim_locate(const void *pointer);
 void shim_ranges_reset(void);

@@ -3,7 +3,7 @@
 #include "shim_priv.h"
 
 /* The machine has one legacy stream, that of device 0's primary context. */
-CUresult shim_stream(CUstream stream, CUcontext context, tn_stream_info *out) {
+CUresult shim_stream(CUstream stream, CUcontext context) {
     if (stream == CU_STREAM_LEGACY && context->id != 1) {
         shim_complain("the legacy stream of context %d was used", (int)context->id);
         return CUDA_ERROR_INVALID_HANDLE;
@@ -12,21 +12,21 @@ CUresult shim_stream(CUstream stream, CUcontext context, tn_stream_info *out) {
         shim_complain("stream %p was used", (void *)stream);
         return CUDA_ERROR_INVALID_HANDLE;
     }
-    return shim_code(shim.ops->stream_info(shim.self, stream, out));
+    return CUDA_SUCCESS;
 }
 
-/* Begin a call on a stream that would be captured. */
-static CUresult enter_stream(CUstream stream, const char *what, CUcontext *context) {
-    tn_stream_info info;
-    CUresult code = shim_enter(context);
+/* Begin a call on a stream. */
+static CUresult enter_stream(CUstream stream) {
+    CUcontext context;
+    CUresult code = shim_enter(&context);
 
-    if (code == CUDA_SUCCESS)
-        code = shim_stream(stream, *context, &info);
-    if (code == CUDA_SUCCESS && info.capturing) {
-        shim_complain("%s on a stream in capture", what);
-        code = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    }
-    return code;
+    return code == CUDA_SUCCESS ? shim_stream(stream, context) : code;
+}
+
+static CUresult info_of(CUstream stream, tn_stream_info *out) {
+    CUresult code = enter_stream(stream);
+
+    return code == CUDA_SUCCESS ? shim_code(shim.ops->stream_info(shim.self, stream, out)) : code;
 }
 
 SHIM CUresult CUDAAPI cuStreamCreate(CUstream *stream, unsigned flags) {
@@ -48,15 +48,13 @@ SHIM CUresult CUDAAPI cuStreamDestroy_v2(CUstream stream) {
 }
 
 SHIM CUresult CUDAAPI cuStreamSynchronize(CUstream stream) {
-    CUcontext context;
-    CUresult code = enter_stream(stream, "cuStreamSynchronize", &context);
+    CUresult code = enter_stream(stream);
 
     return code != CUDA_SUCCESS ? code : shim_code(shim.ops->stream_synchronize(shim.self, stream));
 }
 
 SHIM CUresult CUDAAPI cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
-    CUcontext context;
-    CUresult code = enter_stream(stream, "cuStreamWaitEvent", &context);
+    CUresult code = enter_stream(stream);
 
     if (code != CUDA_SUCCESS)
         return code;
@@ -66,32 +64,25 @@ SHIM CUresult CUDAAPI cuStreamWaitEvent(CUstream stream, CUevent event, unsigned
 }
 
 SHIM CUresult CUDAAPI cuStreamGetCtx(CUstream stream, CUcontext *out) {
-    tn_stream_info info;
-    CUcontext context;
-    CUresult code = shim_enter(&context);
+    tn_stream_info info = {0, 0, 0};
+    CUresult code = info_of(stream, &info);
 
-    if (code == CUDA_SUCCESS)
-        code = shim_stream(stream, context, &info);
     if (code == CUDA_SUCCESS)
         *out = shim_context(info.context);
     return code;
 }
 
 SHIM CUresult CUDAAPI cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status) {
-    tn_stream_info info;
-    CUcontext context;
-    CUresult code = shim_enter(&context);
+    tn_stream_info info = {0, 0, 0};
+    CUresult code = info_of(stream, &info);
 
-    if (code == CUDA_SUCCESS)
-        code = shim_stream(stream, context, &info);
     if (code == CUDA_SUCCESS)
         *status = info.capturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
     return code;
 }
 
 SHIM CUresult CUDAAPI cuLaunchHostFunc(CUstream stream, CUhostFn function, void *argument) {
-    CUcontext context;
-    CUresult code = enter_stream(stream, "cuLaunchHostFunc", &context);
+    CUresult code = enter_stream(stream);
 
     return code != CUDA_SUCCESS
                ? code
@@ -119,8 +110,7 @@ SHIM CUresult CUDAAPI cuEventDestroy_v2(CUevent event) {
 }
 
 SHIM CUresult CUDAAPI cuEventRecord(CUevent event, CUstream stream) {
-    CUcontext context;
-    CUresult code = enter_stream(stream, "cuEventRecord", &context);
+    CUresult code = enter_stream(stream);
 
     return code != CUDA_SUCCESS ? code
                                 : shim_code(shim.ops->event_record(shim.self, event, stream));
@@ -147,8 +137,7 @@ SHIM CUresult CUDAAPI cuEventSynchronize(CUevent event) {
 
 static CUresult copy(void *to, tn_location to_at, const void *from, tn_location from_at,
                      size_t bytes, CUstream stream) {
-    CUcontext context;
-    CUresult code = enter_stream(stream, "a copy", &context);
+    CUresult code = enter_stream(stream);
 
     return code != CUDA_SUCCESS
                ? code
