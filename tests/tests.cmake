@@ -77,9 +77,13 @@ foreach(label ${TN_TEST_LABELS})
   endforeach()
 endforeach()
 
+set(TN_CUDA_STUB "")
 if(tn_have_cuda)
   include(${CMAKE_CURRENT_LIST_DIR}/cuda/cuda.cmake)
 endif()
+add_test(NAME cuda.names COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/cuda/names.sh
+  "${TN_CUDA_STUB}" $<TARGET_FILE:tenure>)
+set_tests_properties(cuda.names PROPERTIES LABELS cuda SKIP_RETURN_CODE 77)
 
 if(TARGET tenure_tool)
   file(GLOB tn_cli_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/cli/*.sh)

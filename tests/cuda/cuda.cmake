@@ -39,3 +39,30 @@ file(GLOB tn_cuda_common CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*_util.c)
 foreach(file ${tn_cuda_files})
   tn_test(cuda ${file} ${tn_cuda_common})
 endforeach()
+
+# The cases of the specification, over the test driver: the programs of tests/spec again. Not the
+# one that takes seconds; its subject are threads, not drivers. Their results count once only.
+file(GLOB tn_spec_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/spec/spec_*.c)
+list(FILTER tn_spec_files EXCLUDE REGEX "_(common|util|guard_threads)\\.c$")
+foreach(file ${tn_spec_files})
+  get_filename_component(stem ${file} NAME_WE)
+  add_test(NAME cuda.${stem} COMMAND ${tn_test_wrapper} $<TARGET_FILE:${stem}>)
+  set_tests_properties(cuda.${stem} PROPERTIES LABELS cuda SKIP_RETURN_CODE 77
+    TIMEOUT ${TN_TEST_TIMEOUT} ENVIRONMENT "${tn_test_env};TN_TEST_DRIVER=shim;TN_RESULTS_DIR=")
+endforeach()
+
+if(TARGET tenure_tool)
+  add_test(NAME cuda.info COMMAND ${tn_test_wrapper} sh ${CMAKE_CURRENT_LIST_DIR}/info.sh)
+  set_tests_properties(cuda.info PROPERTIES LABELS cuda SKIP_RETURN_CODE 77
+    TIMEOUT ${TN_TEST_TIMEOUT}
+    ENVIRONMENT "${tn_test_env};TENURE=$<TARGET_FILE:tenure_tool>;SHIM=${tn_shim_dir}")
+endif()
+
+# Against the stub library, each name that is loaded; the real driver would do as well.
+find_library(TN_CUDA_STUB_LIBRARY cuda NO_DEFAULT_PATH
+  PATHS ${CUDAToolkit_LIBRARY_DIR} ${CUDAToolkit_LIBRARY_ROOT}/lib64 PATH_SUFFIXES stubs)
+if(NOT TN_CUDA_STUB_LIBRARY AND TARGET CUDA::cuda_driver)
+  get_target_property(TN_CUDA_STUB CUDA::cuda_driver IMPORTED_LOCATION)
+elseif(TN_CUDA_STUB_LIBRARY)
+  set(TN_CUDA_STUB ${TN_CUDA_STUB_LIBRARY})
+endif()

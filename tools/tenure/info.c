@@ -61,8 +61,13 @@ static json_t *cuda_driver(void) {
     json_t *described = NULL;
 
     if (tn_driver_open_cuda(&driver) != TN_OK) {
-        return json_pack("{s:s, s:b, s:s, s:[]}", "driver", "cuda", "present", 0, "why_not",
-                         tn_driver_why(), "devices");
+        char *why = machine_cuda_why();
+
+        described =
+            json_pack("{s:s, s:b, s:s, s:I, s:[]}", "driver", "cuda", "present", 0, "why_not", why,
+                      "native_code", (json_int_t)tn_last_error()->native_code, "devices");
+        free(why);
+        return described;
     }
     described = driver_of("cuda", driver);
     tn_driver_destroy(driver);
