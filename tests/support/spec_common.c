@@ -28,7 +28,7 @@ static void driver_open(struct spec *f) {
     if (which == NULL || strcmp(which, "shim") != 0)
         return;
     if (cuda_shim_path(SHIM_FULL) == NULL)
-        TN_SKIP("this build has no CUDA backend");
+        fail_msg("this build has no CUDA backend");
     assert_ok(tn_driver_table(f->driver)->device_count(tn_driver_self(f->driver), &devices));
     if (devices == 0) /* then there is no CUDA driver */
         return;

@@ -20,9 +20,8 @@ static struct {
     size_t capacity;
 } ranges = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
-struct CUmemPoolHandle_st {
-    uint32_t device;
-};
+/* One for each device; a second one of a device would be the same. */
+static struct CUmemPoolHandle_st { uint32_t device; } pools[SHIM_DEVICES];
 
 /* The number of ranges that begin at an address or below. Locked. */
 static size_t ranges_below(uintptr_t address) {
@@ -148,17 +147,15 @@ SHIM CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *
         props->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
         props->location.id != (int)context->device || shim.no_pools)
         return CUDA_ERROR_INVALID_VALUE;
-    *pool = malloc(sizeof(**pool));
-    if (*pool == NULL)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    *pool = &pools[context->device];
     (*pool)->device = context->device;
     atomic_fetch_add(&shim.live_pools, 1);
     return CUDA_SUCCESS;
 }
 
 SHIM CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool pool) {
-    atomic_fetch_sub(&shim.live_pools, 1);
-    free(pool);
+    if (pool == NULL || atomic_fetch_sub(&shim.live_pools, 1) <= 0)
+        shim_complain("a pool was destroyed that is none");
     return CUDA_SUCCESS;
 }
 
