@@ -257,6 +257,27 @@ static void stream_in_capture_is_left_alone(void **state) {
     cuda_close(&c);
 }
 
+static void event_without_host_memory_is_not_made(void **state) {
+    struct cuda c = cuda_open(SHIM_FULL, "dev:1");
+    tn_stream s = test_stream(&c, 0, 0);
+    tn_stream_info info = info_of(&c, s);
+    tn_event e = NULL;
+
+    (void)state;
+    tn__fault_alloc(1);
+    assert_status(c.ops->event_create(c.self, 0, info.context, &e), TN_ERR_HOST_MEMORY);
+    tn__fault_alloc(0);
+    fail_next(&c, TN_SIM_EVENT_CREATE, TN_ERR_DRIVER, 999);
+    assert_status(c.ops->event_create(c.self, 0, info.context, &e), TN_ERR_DRIVER);
+    assert_null(e);
+    e = event_for(&c, s);
+    fail_next(&c, TN_SIM_EVENT_DESTROY, TN_ERR_DRIVER, 999);
+    assert_status(c.ops->event_destroy(c.self, e), TN_ERR_DRIVER);
+    assert_ok(c.ops->event_destroy(c.self, e)); /* it was still there */
+    assert_ok(tn_sim_stream_destroy(c.sim, s));
+    cuda_close(&c);
+}
+
 static const char *use_devices(int index, void *argument) {
     struct cuda *c = argument;
     uint32_t device = (uint32_t)index % 2;
@@ -297,6 +318,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(stream_legacy_belongs_to_device_0),
     cmocka_unit_test(stream_of_each_thread_is_refused),
     cmocka_unit_test(stream_in_capture_is_left_alone),
+    cmocka_unit_test(event_without_host_memory_is_not_made),
     cmocka_unit_test(devices_are_opened_once_by_many_threads),
 };
 
