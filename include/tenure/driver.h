@@ -78,7 +78,8 @@ typedef struct tn_driver_ops {
 
     tn_status (*stream_create)(void *self, uint32_t device, tn_stream *out);
     tn_status (*stream_destroy)(void *self, tn_stream stream);
-    /** What a stream is; TN_ERR_KIND if it is none. */
+    /** What a stream is; TN_ERR_KIND if it is none. CUDA cannot tell every stray pointer from a
+     * stream. */
     tn_status (*stream_info)(void *self, tn_stream stream, tn_stream_info *out);
     tn_status (*stream_synchronize)(void *self, tn_stream stream);
     /** Make later work of `stream` wait for an event. */
@@ -98,6 +99,7 @@ typedef struct tn_driver_ops {
      */
     tn_status (*copy)(void *self, void *destination, tn_location destination_at, const void *source,
                       tn_location source_at, uint64_t bytes, tn_stream stream);
+    /** Wait for the device's work; CUDA: for that of its primary context. */
     tn_status (*device_synchronize)(void *self, uint32_t device);
     /** Run a function on the host when the stream gets there; it must not call the driver.
      * Optional. */
