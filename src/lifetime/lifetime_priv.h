@@ -216,8 +216,10 @@ enum tn__decision {
 struct tn__removal {
     tn__garbage garbage;
     _Atomic uint32_t decision;
-    size_t count;
-    tn__mat *mats[];
+    /* what follows is the plan's alone */
+    size_t count;    /* to be decided on: sorted by address, so that a scan finds them quickly */
+    size_t total;    /* with those the plan has made itself */
+    tn__mat *mats[]; /* each knows its place (mat->place); NULL: gone */
 };
 
 /* ---- Between the files ------------------------------------------------------------------ */
@@ -324,8 +326,12 @@ static inline tn__pin_view tn__pin_view_of(tn__record *record) {
     return view;
 }
 
+/* reap.c: as tn__life_help(), for those that a removal names */
+bool tn__removal_help(tn__life *life, const tn__removal *removal);
 /* removal.c: the decision word, for removals and for close */
-TN_NODISCARD tn__removal *tn__removal_new(tn__mat *const *mats, size_t count);
+TN_NODISCARD tn__removal *tn__removal_new(tn__mat *const *mats, size_t count, size_t later);
+/* Whether it is one of those to be decided on. */
+bool tn__removal_names(const tn__removal *removal, const tn__mat *mat);
 /* A reader's part: false: TAKEN, the reader fails. True: it may go on; *mine: this call aborted
  * the plan and owes it an outcome. */
 bool tn__decision_meet(tn__removal *removal, bool *mine);

@@ -105,22 +105,46 @@ static tn_status first_reserve(tn__slot *slot, tn__record *record, tn_location a
             tn__build_abort(&build);
     }
     tn__unlock(&store->lock);
-    if (status != TN_OK)
-        tn__ledger_unclaim(ledger, bytes);
     tn__life_wake(slot->life);
     return status;
 }
 
-static tn_status later_reserve(tn__slot *slot, tn__record *record, tn_location at,
-                               uint64_t generation, uint64_t bytes) {
+/* Bytes that nobody has claimed before: one step charges them. */
+static tn_status charge(tn__slot *slot, tn__record *record, tn_location at, uint64_t generation,
+                        uint64_t bytes) {
+    tn__ledger *ledger = tn__store_ledger(slot->life->store, at);
+    if (!tn__ledger_charge(ledger, bytes))
+        return tn__store_refuse(slot->life->store, at, bytes);
     tn_status status = activate(slot, record, generation, bytes, NULL);
     if (status != TN_OK)
-        tn__ledger_uncharge(tn__store_ledger(slot->life->store, at), bytes);
+        tn__ledger_uncharge(ledger, bytes);
     return status;
 }
 
-tn_status tn__life_reserve(tn__life *life, tn_location at, uint64_t bytes, const char *label,
-                           tn_reservation *out) {
+static tn_status claim_first(tn__slot *slot, tn__record *record, tn_location at,
+                             uint64_t generation, uint64_t bytes) {
+    tn__ledger *ledger = tn__store_ledger(slot->life->store, at);
+    if (!tn__ledger_claim(ledger, bytes))
+        return tn__store_refuse(slot->life->store, at, bytes);
+    tn_status status = first_reserve(slot, record, at, generation, bytes);
+    if (status != TN_OK)
+        tn__ledger_unclaim(ledger, bytes);
+    return status;
+}
+
+/* Bytes that a plan in flight has claimed. */
+static tn_status settle(tn__slot *slot, tn__record *record, tn_location at, uint64_t generation,
+                        uint64_t bytes) {
+    tn__ledger *ledger = tn__store_ledger(slot->life->store, at);
+    tn__ledger_settle(ledger, bytes);
+    tn_status status = activate(slot, record, generation, bytes, NULL);
+    if (status != TN_OK)
+        tn__ledger_reclaim(ledger, bytes);
+    return status;
+}
+
+static tn_status reserve(tn__life *life, tn_location at, uint64_t bytes, const char *label,
+                         bool claimed, tn_reservation *out) {
     tn__thread *thread;
     tn_status status = tn__life_thread(life, &thread);
     if (status != TN_OK)
@@ -129,21 +153,30 @@ tn_status tn__life_reserve(tn__life *life, tn_location at, uint64_t bytes, const
     tn__record *record = prepare(slot, at, label);
     if (!record)
         return tn__no_memory();
-    tn__ledger *ledger = tn__store_ledger(life->store, at);
     uint64_t generation = tn__word_generation(tn__load_rlx(&record->pair.low)) + 1;
     bool known = tracked(life, at);
-    if (!(known ? tn__ledger_charge(ledger, bytes) : tn__ledger_claim(ledger, bytes)))
-        status = tn__store_refuse(life->store, at, bytes);
-    else if (known)
-        status = later_reserve(slot, record, at, generation, bytes);
+    if (claimed)
+        status = known ? settle(slot, record, at, generation, bytes)
+                       : first_reserve(slot, record, at, generation, bytes);
     else
-        status = first_reserve(slot, record, at, generation, bytes);
+        status = known ? charge(slot, record, at, generation, bytes)
+                       : claim_first(slot, record, at, generation, bytes);
     if (status != TN_OK) {
         tn__record_recycle(record, slot);
         return status;
     }
     *out = (tn_reservation){record, generation};
     return TN_OK;
+}
+
+tn_status tn__life_reserve(tn__life *life, tn_location at, uint64_t bytes, const char *label,
+                           tn_reservation *out) {
+    return reserve(life, at, bytes, label, false, out);
+}
+
+tn_status tn__life_reserve_claimed(tn__life *life, tn_location at, uint64_t bytes,
+                                   const char *label, tn_reservation *out) {
+    return reserve(life, at, bytes, label, true, out);
 }
 
 /* ---- adopt_reserved --------------------------------------------------------------------- */

@@ -27,7 +27,7 @@ static tn_status copy_to_device(tn__run *run, tn_payload from, tn_location to) {
     if (status != TN_OK)
         return status;
     status = tn__value_copy(run->t->driver, from, to, stream, tn__event_native(event), &run->made);
-    tn__event_give(run->t->life, event);
+    tn__event_give(event);
     return status;
 }
 
@@ -60,7 +60,7 @@ static tn_status call_source(tn__run *run) {
     bool guarded = run->t->serial && tn__source_is_callback(source);
     tn_status status = guarded ? tn__life_guard_wait(run->t->life) : TN_OK;
     if (status == TN_OK) {
-        tn__need *need = tn__in_place(run) ? &run->ticket.needs[0] : &run->ticket.needs[1];
+        tn__need *need = tn__in_place(run) ? &run->needs[0] : &run->needs[1];
         tn__need_settle(need); /* the temporary charge (M73) */
         run->temporary = true;
         tn_load_request request = {.size = sizeof request,
@@ -99,7 +99,7 @@ static tn_status check_loaded(tn__run *run) {
 
 /* M77, M78: the destination of a direct action is judged after the load. */
 static tn_status admit_destination(tn__run *run) {
-    tn__need *need = &run->ticket.needs[0];
+    tn__need *need = &run->needs[0];
     tn__lock(&run->t->store->lock);
     tn_status status = need->claimed || tn__need_claim(need)
                            ? TN_OK
@@ -113,7 +113,7 @@ static tn_status load(tn__run *run) {
     if (status == TN_OK)
         status = check_loaded(run);
     tn__lock(&run->t->store->lock);
-    tn__flow_load_done(&run->ticket, status);
+    tn__flow_load_done(run->ticket, status);
     tn__flow_wake(run->t);
     tn__unlock(&run->t->store->lock);
     if (status != TN_OK)

@@ -5,7 +5,8 @@
     abi_library.py BUILD [--update]      BUILD: where it builds its own Release library
 
  1. Exported: exactly the names of exports.txt, all beginning with tn_ and none with tn__, and
-    nothing but functions, so that no data layout is part of the ABI.
+    nothing but functions, so that no data layout is part of the ABI. Each has the symbol version
+    of the library's own name (libtenure.so.N: TENURE_N).
  2. No static TLS (the library can be loaded by dlopen at any time), and a TLS segment of at most
     64 bytes.
  3. Needs the C library and what README.md names, no allocator: jemalloc is the program's choice.
@@ -49,6 +50,15 @@ def check_exports(library, problem):
     for name in sorted(set(listed) - set(names)):
         problem(f"does not export {name}, which exports.txt lists")
     print(f"{len(names)} functions exported")
+    dynamic = hotpath.run(["readelf", "-dW", library])
+    soname = re.search(r"\(SONAME\).*\[libtenure\.so\.(\d+)\]", dynamic)
+    if not soname:
+        problem("has no name libtenure.so.N")
+        return
+    table = hotpath.run(["nm", "-D", "--defined-only", "--with-symbol-versions", library])
+    for name in re.findall(r" T (\S+)$", table, re.M):
+        if not name.endswith(f"@@TENURE_{soname[1]}"):
+            problem(f"exports {name}, not of version TENURE_{soname[1]}")
 
 
 def check_dynamic(library, problem):

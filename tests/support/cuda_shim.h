@@ -16,7 +16,7 @@
 
 #include <tenure/driver.h>
 
-#define SHIM_DEVICES 8
+#define SHIM_DEVICES 128
 
 /* Codes are CUresult by number; 0: no failure. */
 struct cuda_shim {
