@@ -103,6 +103,28 @@ static const scenario c100 = {
 };
 CASE(c100, a_cut_result_may_be_found_again)
 
+/* What is protected in a tier is in the way too: nobody may be told that waiting is in vain. */
+static const scenario c102 = {
+    .budgets = "D0=1, P=1",
+    .values = "x 1 X @D0; z 1 R @H,P; q 1 R @H",
+    .tiers = "D0 to P",
+    .before = "hold z@P",
+    .need = "q@D0",
+    .refused = "1 at D0, materialization of q; budget 1, used 1, reserved 0",
+    .verdict = "unknown, 1 missing",
+};
+
+static void c102_a_refusal_that_time_may_cure(void **state) {
+    world *w = world_begin(*state, &c102);
+    tn_decision *d = NULL;
+
+    assert_null(world_decide_as_expected(w));
+    release_hold(&w->holds[0]);
+    assert_ok(world_decide(w, &d));
+    tn_decision_drop(d);
+    world_end(w);
+}
+
 /* ---- A long path (C101) ----------------------------------------------------------------------- */
 
 #define DEEP 1500u
@@ -145,6 +167,7 @@ static void c101_a_path_of_many_releases(void **state) {
 static const struct CMUnitTest tests[] = {
     SPEC_BOTH(c158_what_is_stuck_in_one_state_may_leave_in_another),
     SPEC_BOTH(c100_a_cut_result_may_be_found_again),
+    SPEC_BOTH(c102_a_refusal_that_time_may_cure),
     SPEC_BOTH(c101_a_path_of_many_releases),
 };
 
