@@ -169,10 +169,11 @@ static bool tamer_value(scene *best, int v) {
     TRY(w->values[v].key = NULL);
     TRY(w->values[v].protected_ = 0);
     TRY(w->values[v].charge = 1);
-    TRY(w->values[v].source = MC_NOWHERE);
+    if (best->world.values[v].at) /* an adopted value is somewhere */
+        TRY(w->values[v].source = MC_NOWHERE);
     TRY(w->values[v].replicable = true);
     for (int l = 0; l < MC_LOCATIONS; l++)
-        if (best->world.values[v].at & ~(1u << l)) /* an adopted value is somewhere */
+        if (best->world.values[v].source != MC_NOWHERE || best->world.values[v].at & ~(1u << l))
             TRY(w->values[v].at &= (uint8_t)~(1u << l);
                 w->values[v].protected_ &= (uint8_t)~(1u << l));
     return again;

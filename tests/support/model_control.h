@@ -19,7 +19,7 @@
 #define MC_REQUIREMENTS 8
 #define MC_RESERVATIONS 4
 #define MC_TIERS 6
-#define MC_RELEASES 128
+#define MC_RELEASES 4096
 #define MC_NOWHERE (-1)
 #define MC_NO_BUDGET UINT64_MAX
 
