@@ -161,7 +161,16 @@ tn_status tn__stale(tn__trans *t, uint64_t expected, uint64_t actual) {
     return TN_ERR_STALE;
 }
 
+static uint64_t placement_now(const tn__course *c) {
+    tn__rcu_lock();
+    uint64_t number = tn__store_current(c->t->store)->number;
+    tn__rcu_unlock();
+    return number;
+}
+
 static tn_status check_stale(tn__course *c) {
+    if (c->placement != TN_VERSION_ANY && placement_now(c) != c->placement)
+        return tn__stale(c->t, c->placement, placement_now(c));
     if (c->expected == TN_VERSION_ANY)
         return TN_OK;
     uint64_t actual = tn__state_version_settled(c->t->store, c->t->life);

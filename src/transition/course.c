@@ -115,6 +115,16 @@ static tn_status run(tn__course *c) {
     return TN_OK;
 }
 
+/* Still in flight: nobody else can remove what the plan has made or found. */
+static tn_status ready(tn__course *c) {
+    tn_status status = c->ready(c->ready_context);
+    if (status != TN_OK) {
+        tn__release_all(c->reservations, c->reserved);
+        c->reserved = 0;
+    }
+    return status;
+}
+
 tn_status tn__course_run(tn__course *c) {
     if (c->expected != TN_VERSION_ANY) { /* early; the definite check is admission's last step */
         uint64_t actual = tn__state_version(c->t->store, c->t->life);
@@ -126,6 +136,8 @@ tn_status tn__course_run(tn__course *c) {
         status = tn__course_admit(c);
     if (status == TN_OK) {
         status = run(c);
+        if (status == TN_OK && c->ready)
+            status = ready(c);
         tn__course_leave(c);
         tn__plan_report_end(c->report, tn__trans_now(c->t), false);
     }

@@ -18,6 +18,7 @@ struct tn_scope {
     uint64_t manager;
     const tn_plan *plan;
     uint64_t expected;
+    tn__scope_binding binding;
     tn_transfer_stream *streams;
     size_t stream_count;
     /* written under store->lock. [scope-state] release; what a thread reads after an acquire of
@@ -54,6 +55,7 @@ static void scope_free(tn_scope *scope) {
 static bool scope_fill(tn_scope *scope, const tn_plan *plan, const tn_run_options *options) {
     size_t actions = plan->reclaim.count + plan->enter.count + plan->exit.count;
     scope->expected = options->expected_version;
+    scope->binding.placement = TN_VERSION_ANY;
     scope->stream_count = options->stream_count;
     scope->reservations = tn__alloc(plan->reservation_count * sizeof *scope->reservations);
     scope->streams = tn__alloc(options->stream_count * sizeof *scope->streams);
@@ -83,6 +85,10 @@ tn_status tn__scope_create(tn__trans *t, const tn_plan *plan, const tn_run_optio
     tn__unlock(&t->store->lock);
     *out = scope;
     return TN_OK;
+}
+
+void tn__scope_bind(tn_scope *scope, const tn__scope_binding *binding) {
+    scope->binding = *binding;
 }
 
 static void unlink_scope(tn__trans *t, tn_scope *scope) {
@@ -140,6 +146,9 @@ static tn_status run_entry(tn__trans *t, tn__thread *thread, tn_scope *scope) {
     c->part_count = 4;
     c->run_count = 3; /* the exit is looked at, and runs later */
     c->expected = scope->expected;
+    c->placement = scope->binding.placement;
+    c->ready = scope->binding.ready;
+    c->ready_context = scope->binding.context;
     c->streams = scope->streams;
     c->stream_count = scope->stream_count;
     c->reservations = scope->reservations;

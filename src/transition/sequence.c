@@ -15,6 +15,7 @@ static tn_status run(tn__trans *t, tn__thread *thread, const tn__sequence *given
     c->parts[0] = (tn__sim_part){TN_PHASE_EXECUTE, given->actions, NULL, given->count};
     c->part_count = c->run_count = 1;
     c->expected = given->options.expected_version;
+    c->placement = TN_VERSION_ANY;
     c->streams = given->options.streams;
     c->stream_count = given->options.stream_count;
     c->report = report;

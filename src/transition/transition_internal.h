@@ -81,6 +81,18 @@ TN_NODISCARD tn_status tn__trans_explain(tn__trans *t, tn__thread *thread, const
 /* Scopes: tn_scope of scope.h, whose life outlasts the manager's. */
 TN_NODISCARD tn_status tn__scope_create(tn__trans *t, const tn_plan *plan,
                                         const tn_run_options *options, tn_scope **out);
+/* What an entry by a use is bound to (D13): the placement number, beside or instead of the version;
+ * and what it does while its plan is still in flight, so that nothing can come between the plan
+ * and the leases on what it made. `ready` must not call the manager's entry points; its failure
+ * ends the entry with its own status, reservations released. */
+typedef struct tn__scope_binding {
+    uint64_t placement; /* TN_VERSION_ANY */
+    tn_status (*ready)(void *context);
+    void *context;
+} tn__scope_binding;
+
+/* Before it is entered. */
+void tn__scope_bind(tn_scope *scope, const tn__scope_binding *binding);
 TN_NODISCARD tn_status tn__scope_enter(tn_scope *scope);
 TN_NODISCARD tn_status tn__scope_close(tn_scope *scope);
 TN_NODISCARD tn_status tn__scope_destroy(tn_scope *scope);

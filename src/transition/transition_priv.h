@@ -227,9 +227,12 @@ typedef struct tn__course {
     tn__thread *thread;
     const char *name;
     tn__sim_part parts[4];
-    size_t part_count; /* simulated */
-    size_t run_count;  /* of these, the first ones, run now */
-    uint64_t expected; /* TN_VERSION_ANY */
+    size_t part_count;                 /* simulated */
+    size_t run_count;                  /* of these, the first ones, run now */
+    uint64_t expected;                 /* TN_VERSION_ANY */
+    uint64_t placement;                /* the same for the placement number alone */
+    tn_status (*ready)(void *context); /* see tn__scope_bind(); or NULL */
+    void *ready_context;
     const tn_transfer_stream *streams;
     size_t stream_count;
     tn_reservation *reservations; /* room for those of the plan; made ones, in order */
