@@ -10,6 +10,7 @@
 typedef struct dice {
     uint64_t state;
     int locations[MC_LOCATIONS], location_count; /* that occur */
+    bool hard; /* little room, many ways: the walk has to search */
 } dice;
 
 static uint64_t next(dice *d) {
@@ -41,17 +42,18 @@ static void draw_value(dice *d, mc_world *w, int v) {
     mc_value *value = &w->values[v];
     *value = (mc_value){.charge = percent(d, 6) ? 0 : 1 + (uint64_t)below(d, 3),
                         .replicable = percent(d, 50),
-                        .source = percent(d, 40) ? location(d) : MC_NOWHERE,
+                        .source = percent(d, d->hard ? 10 : 40) ? location(d) : MC_NOWHERE,
                         .priority = percent(d, 25) ? below(d, 4) - 1 : 0,
                         .epoch = percent(d, 40) ? 1 + (uint64_t)below(d, 5) : 0,
                         .key = percent(d, 25) ? keys[v] : NULL};
-    int places = value->replicable ? 1 + below(d, percent(d, 50) ? 1 : d->location_count) : 1;
+    bool several = value->replicable && percent(d, d->hard ? 20 : 50);
+    int places = several ? 1 + below(d, d->location_count) : 1;
     if (value->source != MC_NOWHERE && percent(d, 35))
         places = 0;
     while (__builtin_popcount(value->at) < places)
         value->at |= (uint8_t)(1u << location(d));
     for (int l = 0; l < MC_LOCATIONS; l++)
-        if (value->at >> l & 1 && percent(d, 8))
+        if (value->at >> l & 1 && percent(d, d->hard ? 2 : 8))
             value->protected_ |= (uint8_t)(1u << l);
 }
 
@@ -63,7 +65,7 @@ static void draw_budgets(dice *d, scene *s) {
         int l = d->locations[i];
         if (percent(d, 12))
             s->world.reserved[l] = 1 + (uint64_t)below(d, 2);
-        if (percent(d, 20))
+        if (percent(d, d->hard ? 3 : 20))
             continue;
         s->world.budget[l] = mc_used(&s->world, l) + s->world.reserved[l] +
                              (uint64_t)(percent(d, 55) ? 0 : 1 + below(d, 3));
@@ -78,7 +80,7 @@ static void draw_tiers(dice *d, scene *s) {
     memset(s->world.tier_count, 0, sizeof s->world.tier_count);
     for (int i = 0; i < d->location_count; i++) {
         int from = d->locations[i], *count = &s->world.tier_count[from];
-        int wanted = percent(d, 40) ? 0 : 1 + below(d, d->location_count - 1);
+        int wanted = percent(d, d->hard ? 10 : 40) ? 0 : 1 + below(d, d->location_count - 1);
         for (int tries = 0; *count < wanted && tries < 20; tries++) {
             int to = location(d);
             bool again = false;
@@ -122,9 +124,10 @@ static void draw_asking(dice *d, scene *s) {
 
 void scene_draw(scene *s, uint64_t seed) {
     dice d = {.state = seed};
+    d.hard = percent(&d, 20);
     *s = (scene){.concurrent = percent(&d, 50)};
     draw_locations(&d);
-    s->world.value_count = 1 + below(&d, 6);
+    s->world.value_count = d.hard ? 3 + below(&d, 4) : 1 + below(&d, 6);
     for (int v = 0; v < s->world.value_count; v++)
         draw_value(&d, &s->world, v);
     draw_budgets(&d, s);
@@ -132,7 +135,7 @@ void scene_draw(scene *s, uint64_t seed) {
 }
 
 void scene_draw_request(scene *s, uint64_t seed) {
-    dice d = {.state = seed};
+    dice d = {.state = seed, .hard = seed % 4 == 0};
     unsigned have = 0;
     for (int l = 0; l < MC_LOCATIONS; l++)
         if (mc_used(&s->world, l) > 0 || s->world.budget[l] != MC_NO_BUDGET)
