@@ -243,9 +243,11 @@ static bool next_candidate(tn__walk *w, uint32_t index, tn_status *status) {
     f->cursor = tn__cands_next(w, f->list, f->cursor, &f->rank);
     if (f->list->failed)
         *status = tn__no_memory();
-    else if (f->cursor)
-        *status = push_ways(w, index);
-    return *status == TN_OK && f->cursor;
+    else if (!f->cursor)
+        return false;
+    else
+        *status = push_ways(w, index); /* the frames may be elsewhere now */
+    return *status == TN_OK;
 }
 
 static tn_status resume_visit(tn__walk *w) {
