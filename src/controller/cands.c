@@ -51,7 +51,9 @@ static void visit_resident(void *context, void *item) {
     const tn__mat *mat = item;
     if (!g->ok)
         return;
-    const tn__piece *piece = tn__piece_find(g->w, mat->index);
+    /* few pieces, many candidates: a filter by the low bits of the index spares most look-ups */
+    const tn__piece *piece =
+        tn__piece_maybe(g->w, mat->index) ? tn__piece_find(g->w, mat->index) : NULL;
     if (piece && (!tn__where_has(&piece->now, g->out->at) || is_blocked(g, piece)))
         return;
     if (g->w->guards->count) {
@@ -75,6 +77,11 @@ static void gather_moved(gathering *g) {
 
 static bool gather(gathering *g) {
     const tn__place *place = tn__version_place(g->w->version, tn__loc_location(g->out->at));
+    if (place && place->value_count > 0) {
+        g->out->keys = tn__alloc((size_t)place->value_count * sizeof *g->out->keys);
+        g->out->room = g->out->keys ? (size_t)place->value_count : 0;
+        g->ok = g->out->keys != NULL;
+    }
     if (place)
         tn__radix_items(&place->resident, visit_resident, g);
     gather_moved(g);

@@ -38,26 +38,41 @@ static tn_status acquire_all(void *context) {
     return status;
 }
 
-/* In reverse order; the first error is kept, the rest is done (C143). */
-static tn_status release_all(tn_use *use) {
-    tn_status first = TN_OK;
-    tn_error kept = *tn__error_current();
-    while (use->lease_count > 0) {
-        tn_status status = tn__lease_release(&use->leases[--use->lease_count], false);
-        if (first == TN_OK && status != TN_OK) {
-            first = status;
-            kept = *tn__error_current();
-        }
-    }
+/* The first error is kept, the rest is done (C143). */
+typedef struct first_error {
+    tn_status status;
+    tn_error error; /* only with a status: large, and not touched on the way of success */
+} first_error;
+
+static TN__COLD void keep_first(first_error *first, tn_status status) {
+    if (first->status == TN_OK)
+        first->error = *tn__error_current();
+    if (first->status == TN_OK)
+        first->status = status;
+}
+
+/* In reverse order. */
+static void release_all(tn_use *use, first_error *first) {
+    tn_status status;
+    while (use->lease_count > 0)
+        if ((status = tn__lease_release(&use->leases[--use->lease_count], false)) != TN_OK)
+            keep_first(first, status);
     while (use->reserved > 0) {
         const tn_reservation *r = &use->reservations[--use->reserved];
-        tn_status status = tn__record_release(r->record, r->generation);
-        if (first == TN_OK && status != TN_OK) {
-            first = status;
-            kept = *tn__error_current();
-        }
+        if ((status = tn__record_release(r->record, r->generation)) != TN_OK)
+            keep_first(first, status);
     }
-    return first == TN_OK ? TN_OK : tn__error_restore(&kept);
+}
+
+/* After a failure, whose error stays. */
+static tn_status undo(tn_use *use) {
+    tn_error kept = *tn__error_current();
+    first_error ignored;
+    ignored.status = TN_OK;
+    release_all(use, &ignored); /* what it could not give back it does not have any longer */
+    if (use->scope)
+        (void)!tn__scope_close(use->scope);
+    return tn__error_restore(&kept);
 }
 
 /* ---- Hit -------------------------------------------------------------------------------- */
@@ -89,20 +104,10 @@ static tn_status hit(tn_use *use) {
         use->hit = true;
         return TN_OK;
     }
-    tn_error kept = *tn__error_current();
-    (void)!release_all(use); /* what it could not give back it does not have any longer */
-    return tn__error_restore(&kept);
+    return undo(use);
 }
 
 /* ---- Stamps ----------------------------------------------------------------------------- */
-
-static uint64_t clock_now(void) {
-#if defined(__x86_64__)
-    return __builtin_ia32_rdtsc();
-#else
-    return tn__mono_ns();
-#endif
-}
 
 /* Room for the stamps of valid handles: the last step must not fail. Under the lock. */
 static tn_status make_room(tn_use *use) {
@@ -124,7 +129,7 @@ static void stamp_all(tn_use *use, uint64_t epoch) {
 static void stamp(tn_use *use) {
     tn_controller *c = use->controller;
     if (c->binding == TN_BIND_PLACEMENT) {
-        use->epoch = clock_now();
+        use->epoch = tn__ticks();
         /* [use-stamp] release. Pairs: acquire in tn__uses_collect(). Orders: nothing but the stamp
          * itself; whoever reads it later may rank by it. Without: a torn or lost stamp only. */
         tn__store_rel(&use->stamp, use->epoch);
@@ -166,15 +171,6 @@ static tn_status decide(tn_use *use) {
     return status;
 }
 
-/* Leases go, then the scope is closed for its report; the error of the step stays (C137). */
-static tn_status close_all(tn_use *use) {
-    tn_error kept = *tn__error_current();
-    (void)!release_all(use);
-    if (use->scope)
-        (void)!tn__scope_close(use->scope);
-    return tn__error_restore(&kept);
-}
-
 /* Bound to the version: exactly the steps of C136. */
 static tn_status enter_by_version(tn_use *use) {
     tn_status status = decide(use);
@@ -185,7 +181,7 @@ static tn_status enter_by_version(tn_use *use) {
         status = tn__scope_enter(use->scope);
     if (status == TN_OK)
         status = acquire_all(use);
-    return status == TN_OK ? TN_OK : close_all(use);
+    return status == TN_OK ? TN_OK : undo(use);
 }
 
 static void forget_try(tn_use *use) {
@@ -203,7 +199,7 @@ static tn_status try_by_placement(tn_use *use, bool last) {
         status = tn__decision_scope(use->controller, use->decision, TN_VERSION_ANY, use->transfers,
                                     use->transfer_count, &use->scope);
     if (status != TN_OK)
-        return close_all(use);
+        return undo(use);
     tn__scope_binding binding = {last ? TN_VERSION_ANY : use->decision->placement, acquire_all,
                                  use};
     tn__scope_bind(use->scope, &binding);
@@ -213,7 +209,7 @@ static tn_status try_by_placement(tn_use *use, bool last) {
         e->cause_status = e->status;
         e->status = status = TN_ERR_STALE;
     }
-    return status == TN_OK ? TN_OK : close_all(use);
+    return status == TN_OK ? TN_OK : undo(use);
 }
 
 static tn_status enter_by_placement(tn_use *use) {
@@ -276,12 +272,9 @@ tn_status tn_use_exit(tn_use *use) {
     if (use->state == TN__USE_OVER)
         return TN_OK;
     use->state = TN__USE_OVER;
-    tn_status status = release_all(use);
-    tn_error kept;
-    if (status != TN_OK)
-        kept = *tn__error_current();
+    first_error first;
+    first.status = TN_OK;
+    release_all(use, &first);
     tn_status closed = use->scope ? tn__scope_close(use->scope) : TN_OK;
-    if (status != TN_OK)
-        return tn__error_restore(&kept);
-    return closed;
+    return first.status == TN_OK ? closed : tn__error_restore(&first.error);
 }

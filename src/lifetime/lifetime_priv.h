@@ -160,6 +160,8 @@ struct tn__slot {
     tn__pool *pools;                 /* owner only */
     _Atomic uint64_t looks;          /* written by the owner: acquires that had to look up twice */
     uint64_t ties;                   /* owner only: admissions by this slot */
+    /* owner only: locations seen tracked, by ledger position */
+    uint64_t tracked[(TN__LEDGER_COUNT + 63) / 64];
 };
 
 /* ---- The manager's lifetimes ------------------------------------------------------------ */
@@ -264,6 +266,8 @@ void tn__block_give_back(tn__block *block);
 tn__record *tn__record_obtain(tn__slot *slot); /* FREE, owned by the caller; NULL: no memory */
 /* FREE already; own: the calling thread's slot */
 void tn__record_recycle(tn__record *record, tn__slot *own);
+/* The label as text, padded with zeros: counts only if the record's word stays. */
+void tn__record_label(tn__record *record, char label[TN__LABEL_BYTES]);
 tn__pins *tn__record_pins(tn__record *record, size_t count);
 tn__events *tn__record_events(tn__record *record, size_t count);
 void tn__record_forget(tn__record *record); /* frees arrays; at destroy */

@@ -151,19 +151,9 @@ static unsigned seen_kind(uint64_t word, uint64_t what) {
     }
 }
 
-/* The label in words, which a later life of the record may be rewriting: the copy counts only if
- * the word stays. */
-static void copy_label(tn__record *record, char *label) {
-    _Atomic uint64_t *words = tn__load_acq(&record->label); /* [arrays] */
-    for (size_t i = 0; i < TN__LABEL_WORDS; i++) {
-        uint64_t word = words ? tn__load_rlx(&words[i]) : 0;
-        memcpy(label + i * sizeof word, &word, sizeof word);
-    }
-}
-
 static bool show(walk *w, tn__record *record, uint64_t word, tn__pin_view view,
                  tn__seen_pin *pins) {
-    char label[TN__LABEL_WORDS * sizeof(uint64_t)];
+    char label[TN__LABEL_BYTES];
     uint64_t what = tn__load_rlx(&record->what);
     tn__seen seen = {.what = seen_kind(word, what),
                      .at = tn__what_location(what),
@@ -175,7 +165,7 @@ static bool show(walk *w, tn__record *record, uint64_t word, tn__pin_view view,
         seen.bytes = tn__load_rlx(&record->pair.high);
         seen.admitted = tn__load_rlx(&record->admitted);
         seen.tie = tn__load_rlx(&record->tie);
-        copy_label(record, label);
+        tn__record_label(record, label);
     } else {
         seen.pin_count = view.count;
         for (size_t i = 0; i < view.count; i++)

@@ -113,6 +113,11 @@ tn_status tn__snapshot_take(tn__store *store, tn__life *life, tn_driver *driver,
         tn__store_unpin(store, s->pass.version);
         status = try(life, s);
     }
+    /* Closed meanwhile: the version may be the last one, which has no values. */
+    if (status == TN_OK && tn__life_closed(life)) {
+        tn__store_unpin(store, s->pass.version);
+        status = tn__life_enter_waited(life);
+    }
     if (status == TN_OK) {
         status = fill(s, driver);
         if (status != TN_OK)

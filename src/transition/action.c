@@ -28,6 +28,8 @@ static tn_status check_stream(tn__run *run) {
 tn_status tn__run_look(tn__run *run, const tn_version *version) {
     tn_status status =
         tn__version_resolve(version, run->t->manager, run->action.handle, &run->value);
+    if (status == TN_ERR_HANDLE && tn__life_closed(run->t->life))
+        return tn__life_enter_waited(run->t->life); /* its last version has no values */
     if (status == TN_OK)
         status = check_locations(run);
     if (status == TN_OK)
@@ -84,12 +86,28 @@ typedef struct direct {
     tn__ticket ticket;
     uint64_t index;
     const tn_version *pinned; /* while waiting: keeps the record comparable */
+    bool refused;             /* by the record; said when its turn comes */
 } direct;
 
 static void unpin(direct *d) {
     if (d->pinned)
         tn__store_unpin(d->run.t->store, d->pinned);
     d->pinned = NULL;
+}
+
+/* A transition of the value that is in flight may make such a refusal void, so it waits for its
+ * turn as a success does, and is then given by judge(). A protection waits for nobody (M89). */
+static bool depends_on_placement(tn_status status) {
+    return status == TN_ERR_OWNERSHIP || status == TN_ERR_UNAVAILABLE;
+}
+
+/* What the record, looked at again, still says. */
+static tn_status refuse_again(direct *d) {
+    tn__run *run = &d->run;
+    tn_status status = tn__choose(run->t->manager, run->value, &run->action, &run->choice);
+    if (status == TN_OK && run->choice.last_copy)
+        status = tn__last_copy(run->t->manager, &run->action);
+    return status;
 }
 
 /* The version stays pinned until the plan is admitted, so that "the same record" can be told by
@@ -105,18 +123,22 @@ static tn_status look(void *context) {
         status = tn__run_check_removals(&d->run);
     if (status == TN_OK)
         tn__report_begin(&d->run, d->run.value);
-    return status;
+    d->refused = depends_on_placement(status);
+    return d->refused ? TN_OK : status;
 }
 
 static enum tn__judgement judge(void *context, tn_status *status) {
     direct *d = context;
-    (void)status;
     tn__rcu_lock();
     const tn_version *current = tn__store_current(d->run.t->store);
     bool same = tn__version_value(current, d->index) == d->run.value;
     tn__rcu_unlock();
     if (!same)
         return TN__JUDGE_RECHECK;
+    if (d->refused) {
+        *status = refuse_again(d);
+        return TN__JUDGE_FAIL;
+    }
     tn__run_needs(&d->run);
     return TN__JUDGE_GO;
 }
@@ -162,11 +184,14 @@ static tn_status run_all(direct *d) {
     unpin(d);
     if (status != TN_OK)
         return status;
-    if (d->run.choice.step != TN__STEP_NO_OP) {
+    bool no_op = d->run.choice.step == TN__STEP_NO_OP;
+    if (!no_op || d->run.t->now_ns) { /* a clock of the program is read without the lock */
         tn__unlock(&d->run.t->store->lock);
-        status = take(&d->run);
-        if (status == TN_OK)
+        if (!no_op)
+            status = take(&d->run);
+        if (!no_op && status == TN_OK)
             status = tn__run_perform(&d->run);
+        d->run.report.completed_at_ns = tn__trans_now(d->run.t);
         tn__lock(&d->run.t->store->lock);
     }
     status = tn__run_commit(&d->run, status);
@@ -225,7 +250,7 @@ static tn_status claim(tn__run *run) {
     } else {
         run->ticket->needs = run->needs;
         run->ticket->need_count = 2;
-        status = tn__flow_claim(run->t, run->ticket);
+        status = tn__flow_claim(run->t, run->thread, run->ticket);
     }
     if (status == TN_OK)
         tn__run_show_load(run);
@@ -254,6 +279,7 @@ tn_status tn__step_run(tn__run *run) {
     tn__removal *own = NULL;
     run->report.started_at_ns = tn__trans_now(run->t);
     tn_status status = step_work(run);
+    run->report.completed_at_ns = tn__trans_now(run->t);
     tn__lock(&run->t->store->lock);
     status = tn__run_commit(run, status);
     if (!run->claims) {

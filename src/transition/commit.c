@@ -90,7 +90,7 @@ static void lower(tn__run *run, tn__mat *const *mats, size_t count, removed *out
 }
 
 static void finish_report(tn__run *run) {
-    uint64_t now = tn__trans_now(run->t);
+    uint64_t now = run->t->now_ns ? run->report.completed_at_ns : tn__unix_ns();
     run->report.completed_at_ns = now > run->report.started_at_ns ? now : run->report.started_at_ns;
     run->sequence = tn__trace_append(&run->t->trace, &run->report);
 }

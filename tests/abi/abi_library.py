@@ -11,6 +11,7 @@
     64 bytes.
  3. Needs the C library and what README.md names, no allocator: jemalloc is the program's choice.
  4. Stays loaded (NODELETE), takes no text relocations, and has no executable stack.
+ 5. Runs nothing at exit: no destructors, no exit handlers.
 
 --update stores the present exports. Exit 77: not possible on this machine.
 """
@@ -76,6 +77,16 @@ def check_dynamic(library, problem):
         problem("can be unloaded while threads still run our destructors")
 
 
+def check_exit(library, problem):
+    """A process may end with open managers: nothing of ours runs then (F-G06)."""
+    size = re.search(r"\(FINI_ARRAYSZ\)\s+(\d+)", hotpath.run(["readelf", "-dW", library]))
+    if size and int(size[1]) > 8:  # one pointer: the start-up code's own
+        problem("has destructors that run at exit")
+    wanted = hotpath.run(["nm", "-D", "--undefined-only", library])
+    for name in re.findall(r"\b(?:__cxa_)?(?:atexit|at_quick_exit)\b", wanted):
+        problem(f"calls {name}")
+
+
 def check_segments(library, problem):
     segments = hotpath.run(["readelf", "-lW", library])
     tls = re.search(r"^\s*TLS(?:\s+0x[0-9a-f]+){4}\s+0x([0-9a-f]+)", segments, re.M)
@@ -102,6 +113,7 @@ def main():
     problems = []
     check_exports(library, problems.append)
     check_dynamic(library, problems.append)
+    check_exit(library, problems.append)
     check_segments(library, problems.append)
     for problem in problems:
         print(f"FAILED libtenure.so {problem}")
