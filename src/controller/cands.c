@@ -157,13 +157,12 @@ static bool link_last(tn__cands *c, const tn_candidate *candidate, bool required
     return true;
 }
 
-/* Whether it can never be released in any state: the only replica that the version has of a value
- * without source that may go nowhere. (What is so in this state only may change when releases are
- * undone, and the list lives on.) */
+/* Whether it can be released in no state at all, since the list outlives this one: the only replica
+ * of a value without source that may go nowhere. One that had others to begin with may have them
+ * again when their releases are undone. */
 static bool stuck(tn__walk *w, const tn__cands *c, uint64_t index) {
     const tn__value *value = tn__version_value(w->version, index);
-    if (value->source || !c->no_tiers || value->mat_count != 1 ||
-        tn__loc_of(value->mats[0]->at) != c->at)
+    if (value->source || value->mat_count > 1 || !c->no_tiers)
         return false;
     const tn__piece *piece = tn__piece_find(w, index);
     for (unsigned l = 0; piece && l < TN__LEDGER_COUNT; l++)

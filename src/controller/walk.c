@@ -134,6 +134,7 @@ static void leave_path(tn__walk *w, const frame *f) { *path_bucket(w, f->hash) =
 static bool count(tn__walk *w, tn__loc at) {
     if (w->explored >= w->limit) {
         w->limit_at = at;
+        w->limited = true;
         return false;
     }
     w->explored++;
@@ -415,7 +416,9 @@ static bool in_progress(tn__walk *w, uint32_t index, const uint32_t *blocked, si
         if (f->kind != ROOMS || f->at != w->frames[index].at ||
             f->bytes != w->frames[index].bytes || !same_state(w, f))
             continue;
-        bool same = chain_of(w, i, false, &theirs, &n) && same_blocked(blocked, count, theirs, n);
+        bool known = chain_of(w, i, false, &theirs, &n);
+        bool same = known && same_blocked(blocked, count, theirs, n);
+        w->no_memory = w->no_memory || !known;
         tn__free(theirs);
         if (same)
             return true;
@@ -556,13 +559,16 @@ static void clear(tn__walk *w) {
 tn_status tn__walk_run(tn__walk *w) {
     tn_status status = TN_OK;
     enum outcome now = visit(w, &status);
-    while (now == GO_ON && w->frame_count > 0)
+    while (now == GO_ON && w->frame_count > 0 && !w->no_memory)
         now = resume(w, &status);
     /* what was found is in w->releases: the lists go without undoing it */
     clear(w);
     tn__memory_free(w);
     tn__proof_free(w);
-    if (now == GO_ON)
+    if (w->no_memory)
+        return tn__no_memory();
+    w->exhausted = now == GO_ON;
+    if (w->exhausted)
         return TN_ERR_PLAN;
     return now == FOUND ? TN_OK : status;
 }
