@@ -92,14 +92,13 @@ tn_status tn__event_query(tn_driver *d, tn_event event, bool *out_done) {
     if (d == NULL)
         return no_driver("event_query");
     status = d->ops->event_query(d->self, event, &done);
-    if (status == TN_ERR_CLOSED) {
-        done = 1; /* D2 */
-        status = TN_OK;
+    if (status != TN_OK) {
+        done = status == TN_ERR_CLOSED; /* D2 */
+        status = tn__driver_report_gone_ok(d, status, "event_query", tn_location_none());
     }
-    if (status != TN_OK)
-        return tn__driver_report(d, status, "event_query", tn_location_none());
-    *out_done = done != 0;
-    return TN_OK;
+    if (status == TN_OK)
+        *out_done = done != 0;
+    return status;
 }
 
 tn_status tn__event_synchronize(tn_driver *d, tn_event event) {
