@@ -4,7 +4,7 @@
 #   tests/support/*.c                linked into every test program (include path too)
 #   tests/<label>/*_common.c, *_util.c, backend_*.c   linked into every program of that folder
 #   tests/<label>/<prefix>_<stem>.c  program tests/<label>_<stem>, test "<label>.<stem>";
-#                                    prefixes: test_ spec_ fault_ conf_ tort_ prop_ abi_
+#                                    prefixes: test_ spec_ field_ fault_ conf_ tort_ prop_ abi_
 #   tests/cli/*.sh                   test "cli.<stem>", run with TENURE=<the program>
 #
 # Exit 77 is a skip. A file may hold `/* TN_TEST_TIMEOUT 300 */` where the default is too short.
@@ -12,7 +12,7 @@
 pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
 pkg_check_modules(TEST_JANSSON QUIET IMPORTED_TARGET jansson)
 
-set(TN_TEST_LABELS unit spec fault torture conformance property abi)
+set(TN_TEST_LABELS unit spec field fault torture conformance property abi)
 set(TN_TEST_TIMEOUT 120 CACHE STRING "Seconds before CTest ends a test that names no time of its own")
 
 file(GLOB tn_support_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/support/*.c)
@@ -44,7 +44,7 @@ endif()
 
 function(tn_test label file)
   get_filename_component(stem ${file} NAME_WE)
-  string(REGEX REPLACE "^(test|spec|fault|conf|tort|prop|abi)_" "" stem ${stem})
+  string(REGEX REPLACE "^(test|spec|field|fault|conf|tort|prop|abi)_" "" stem ${stem})
   set(program ${label}_${stem})
   add_executable(${program} ${file} ${ARGN})
   set_target_properties(${program} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
