@@ -68,9 +68,14 @@ const char *field_file(const char *name, uint64_t bytes, uint64_t count) {
     static char paths[8][4096];
     static unsigned next;
     char *path = paths[next++ % 8];
+    snprintf(path, sizeof paths[0], "%s/%s", tn_test_tmpdir(), name);
+    field_rewrite(path, bytes, count);
+    return path;
+}
+
+void field_rewrite(const char *path, uint64_t bytes, uint64_t count) {
     unsigned char *piece = malloc(bytes);
     assert_non_null(piece);
-    snprintf(path, sizeof paths[0], "%s/%s", tn_test_tmpdir(), name);
     FILE *file = fopen(path, "wb");
     assert_non_null(file);
     for (uint64_t p = 0; p < count; p++) {
@@ -80,7 +85,6 @@ const char *field_file(const char *name, uint64_t bytes, uint64_t count) {
     }
     assert_int_equal(fclose(file), 0);
     free(piece);
-    return path;
 }
 
 tn_handle field_register(tn_manager *m, const char *path, uint64_t piece, uint64_t bytes,
@@ -97,6 +101,11 @@ tn_handle field_register(tn_manager *m, const char *path, uint64_t piece, uint64
     source.offset = piece * bytes;
     assert_ok(tn_manager_register_source(m, &spec, &source, at, &h));
     return h;
+}
+
+void field_wait_legacy(struct spec *f) {
+    const tn_driver_ops *ops = tn_driver_table(f->driver);
+    assert_ok(ops->stream_synchronize(tn_driver_self(f->driver), TN_STREAM_LEGACY));
 }
 
 bool field_is_piece(tn_manager *m, tn_handle h, tn_location at, uint64_t piece) {

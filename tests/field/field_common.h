@@ -33,10 +33,14 @@ void field_slow_pins(struct spec *f, uint64_t ns, uint64_t count);
 /** A file of `count` pieces of `bytes` in the test's folder; piece i has the bytes of
  * field_byte(i, ...). The text stays valid. */
 const char *field_file(const char *name, uint64_t bytes, uint64_t count);
+/** Write it anew. */
+void field_rewrite(const char *path, uint64_t bytes, uint64_t count);
 unsigned char field_byte(uint64_t piece, uint64_t i);
 /** Register piece `piece` of it as a buffer. */
 tn_handle field_register(tn_manager *m, const char *path, uint64_t piece, uint64_t bytes,
                          tn_location at);
+/** Wait, where streams have threads, for the lease of a look at a device to be over. */
+void field_wait_legacy(struct spec *f);
 /** Whether a resident buffer is that piece. */
 bool field_is_piece(tn_manager *m, tn_handle h, tn_location at, uint64_t piece);
 
