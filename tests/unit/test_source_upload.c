@@ -113,7 +113,8 @@ static void check_and_destroy(tn_payload payload, uint64_t bytes) {
     uint64_t at = 0;
     for (size_t i = 0; i < tn_buffer_segment_count(payload.data); i++) {
         tn_segment segment = tn_buffer_segment(payload.data, i);
-        assert_int_equal(memcmp(segment.data, bytes_of_file + at, segment.bytes), 0);
+        if (segment.bytes > 0)
+            assert_int_equal(memcmp(segment.data, bytes_of_file + at, segment.bytes), 0);
         at += segment.bytes;
     }
     assert_int_equal(at, bytes);
