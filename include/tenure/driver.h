@@ -221,16 +221,17 @@ TN_NODISCARD TN_API tn_status tn_host_read_memory(tn_host_figures *out);
  * charge there are values. */
 typedef struct tn_pinned_figures {
     size_t size;
-    uint64_t live_bytes;  /**< blocks in use, as they were asked for */
-    uint64_t idle_bytes;  /**< kept for later: free blocks, and padding between blocks */
-    uint64_t ring_bytes;  /**< staging rings of managers (tn_config) */
-    uint64_t live_blocks; /**< blocks in use */
-    uint64_t chunks;      /**< taken from the driver and not given back, rings not counted */
-    uint64_t chunk_bytes; /**< the setting of tn_driver_set_pinned_chunk() */
+    uint64_t live_bytes;      /**< blocks in use, as they were asked for */
+    uint64_t idle_bytes;      /**< kept for later: free blocks, and padding between blocks */
+    uint64_t ring_bytes;      /**< staging rings of managers (tn_config) */
+    uint64_t live_blocks;     /**< blocks in use */
+    uint64_t peak_live_bytes; /**< most live_bytes so far */
+    uint64_t chunks;          /**< taken from the driver and not given back, rings not counted */
+    uint64_t chunk_bytes;     /**< the setting of tn_driver_set_pinned_chunk() */
 } tn_pinned_figures;
 
 #define TN_PINNED_FIGURES_INIT                                                                     \
-    { sizeof(tn_pinned_figures), 0, 0, 0, 0, 0, 0 }
+    { sizeof(tn_pinned_figures), 0, 0, 0, 0, 0, 0, 0 }
 
 /**
  * Read the figures of a driver's pinned memory, at one instant.

@@ -187,6 +187,8 @@ static void *block_take(tn__pinned *p, tn__pinned_chunk *chunk) {
         open_unlink(chunk);
     p->live_bytes += chunk->of->bytes;
     p->live_blocks++;
+    if (p->live_bytes > p->peak_live_bytes)
+        p->peak_live_bytes = p->live_bytes;
     return chunk->base + (chunk->hint * WORD_BITS + bit) * stride_of(chunk->of->bytes);
 }
 

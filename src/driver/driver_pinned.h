@@ -56,7 +56,7 @@ typedef struct tn__pinned {
     size_t count, room, promised;
     tn__pinned_size *sizes[TN__PINNED_BUCKETS];
     size_t fresh; /* chunks that are not stale */
-    uint64_t live_bytes, live_blocks, held_bytes, ring_bytes;
+    uint64_t live_bytes, live_blocks, peak_live_bytes, held_bytes, ring_bytes;
     uint64_t returned; /* chunks given back so far */
     uint64_t users;    /* managers */
 } tn__pinned;

@@ -230,6 +230,7 @@ tn_status tn_driver_read_pinned(tn_driver *driver, tn_pinned_figures *out) {
     f.idle_bytes = p->held_bytes - p->live_bytes;
     f.ring_bytes = p->ring_bytes;
     f.live_blocks = p->live_blocks;
+    f.peak_live_bytes = p->peak_live_bytes;
     f.chunks = p->count;
     f.chunk_bytes = p->chunk_bytes;
     tn__unlock(&driver->pinned.lock);

@@ -62,6 +62,7 @@ static void trim_gives_idle_chunks_back(void **state) {
     (void)state;
     drop_block(&m, a, KEY);
     assert_int_equal(figures(&m).idle_bytes, KEY);
+    assert_int_equal(figures(&m).peak_live_bytes, 2 * KEY);
     assert_ok(tn_driver_trim_pinned(m.driver, &bytes));
     assert_int_equal(bytes, KEY);
     assert_int_equal(figures(&m).idle_bytes, 0);
