@@ -299,8 +299,8 @@ TN_NODISCARD TN_API tn_status tn_manager_register_source(tn_manager *m, const tn
  *
  * Threads:  any.
  * Blocks:   for other transitions of the same value (several threads that ensure the same missing
- *           value cause one load), for the source, for the copy; for claims of transitions in
- *           flight, if the charge does not fit until they are settled.
+ *           value cause one load), for the source, for the copy, for a block of the staging ring;
+ *           for claims of transitions in flight, if the charge does not fit until they are settled.
  * Ordering: release to whoever acquires the materialization.
  * Source:   M72..M97, M217..M223.
  */

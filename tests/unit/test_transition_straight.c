@@ -104,6 +104,28 @@ static void file_reaches_its_destination_without_a_payload_at_the_source(void **
     assert_int_equal(traffic(f, N, C0).bytes, 2 * BYTES);
 }
 
+/* The driver pins 64 MiB, and a value has them all: another one is refused, with the driver's code;
+ * a file still gets to the device, by way of pageable memory. */
+static void file_reaches_the_device_where_no_pinned_memory_is_left(void **state) {
+    const uint64_t all = UINT64_C(64) << 20;
+    struct spec *f = *state;
+    spec_machine(f, "dev:1 pinned=64MiB");
+    tn_manager *m = MANAGER(f);
+    tn_handle big = spec_adopt(m, tt_bytes(f->driver, P, all), P, TN_REPLICABLE);
+    tn_handle small = adopt_rep(f, m, P), file = file_at(m, make_file(BYTES), P);
+    disk_open();
+    ensure(m, big, N);
+    assert_status(tn_manager_ensure(m, small, N, NULL, NULL), TN_ERR_PAYLOAD);
+    assert_int_equal(tn_last_error()->native_code, 2);
+    ensure(m, file, C0);
+    assert_int_equal(traffic(f, P, C0).bytes, BYTES);
+    drop(m, file, C0);
+    drop(m, big, N);
+    ensure(m, small, N); /* the driver gets the large block back for it */
+    ensure(m, file, C0);
+    assert_int_equal(traffic(f, N, C0).bytes, BYTES);
+}
+
 /* M78: the source's errors come before the destination's, also through the ring. */
 static void destination_that_does_not_fit_is_judged_after_the_load(void **state) {
     struct spec *f = *state;
@@ -200,6 +222,7 @@ static int teardown(void **state) {
 
 static const struct CMUnitTest tests[] = {
     STRAIGHT(file_reaches_its_destination_without_a_payload_at_the_source, spec_setup_serial),
+    STRAIGHT(file_reaches_the_device_where_no_pinned_memory_is_left, spec_setup_serial),
     STRAIGHT(destination_that_does_not_fit_is_judged_after_the_load, spec_setup_serial),
     STRAIGHT(file_at_a_device_is_loaded_there_and_moved_on, spec_setup_concurrent),
     STRAIGHT(failure_at_the_device_is_not_shared, spec_setup_concurrent),
