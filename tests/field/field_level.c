@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Field case F-A14: accounting is level, so must the heap be. */
-#include "field_common.h"
+#include "memory_util.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -76,7 +76,7 @@ static void f_a14_the_heap_is_as_level_as_the_accounting(void **state) {
     tn_manager *m = spec_manager_with(f, &config);
     source->seed = 5;
     for (int i = 0; i < VALUES; i++)
-        h[i] = field_source(m, source, BYTES, P);
+        h[i] = hm_source(m, source, BYTES, P);
     uint64_t before = version(m);
     iterate(m, h, 0, EARLY);
     struct level early = level_now(m);
@@ -89,7 +89,7 @@ static void f_a14_the_heap_is_as_level_as_the_accounting(void **state) {
         assert_true(growth(early.heap, late.heap) <= 64 << 10);
         assert_true(growth(early.resident, late.resident) <= 1 << 20);
     }
-    field_conserved(f, m);
+    hm_conserved(f, m);
 }
 
 static const struct CMUnitTest tests[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Field cases of pinned memory: F-E01, F-E02, F-E09, F-D25, F-C17. */
-#include "field_common.h"
+#include "memory_util.h"
 
 #define BYTES 65536u
 
@@ -12,21 +12,21 @@ static void f_e01_no_pinning_on_the_hot_path(void **state) {
     tn_manager *m = MANAGER(f, {N, VALUES * BYTES});
     tn_handle h[VALUES];
 
-    field_slow_pins(f, 200 * MS, 0);
+    hm_slow_pins(f, 200 * MS, 0);
     for (uint64_t i = 0; i < VALUES; i++) {
-        h[i] = field_adopt(f, m, BYTES, i);
+        h[i] = hm_adopt(f, m, BYTES, i);
         ensure(m, h[i], N);
     }
     for (int i = 0; i < VALUES; i++)
         drop(m, h[i], N);
     uint64_t pins = tn_sim_calls(f->sim, TN_SIM_PINNED_ALLOC);
     uint64_t calls = tn_sim_calls(f->sim, TN_SIM_ANY);
-    uint64_t now = field_now(f);
+    uint64_t now = hm_now(f);
     assert_int_equal(now, pins * 200 * MS); /* the warm-up paid for each */
     uint64_t before = version(m);
     for (uint64_t i = 0; i < ROUNDS; i++) {
         ensure(m, h[i % VALUES], N);
-        if (!field_holds(m, h[i % VALUES], N, i % VALUES))
+        if (!hm_holds(m, h[i % VALUES], N, i % VALUES))
             fail_msg("round %d: wrong contents", (int)i);
         before += 2; /* the lease */
         drop(m, h[i % VALUES], N);
@@ -34,8 +34,8 @@ static void f_e01_no_pinning_on_the_hot_path(void **state) {
     assert_int_equal(version(m) - before, 2 * ROUNDS);
     assert_int_equal(tn_sim_calls(f->sim, TN_SIM_PINNED_ALLOC), pins);
     assert_int_equal(tn_sim_calls(f->sim, TN_SIM_ANY), calls); /* nor any other driver call */
-    assert_int_equal(field_now(f), now);
-    field_conserved(f, m);
+    assert_int_equal(hm_now(f), now);
+    hm_conserved(f, m);
 }
 
 /* ---- F-E02 Unpinning waits for the device, so it is not done in passing ---- */
@@ -44,7 +44,7 @@ static void f_e02_unpinning_is_not_done_in_passing(void **state) {
     struct spec *f = *state;
     tn_manager *m = MANAGER(f);
     tn_stream s = spec_stream(f, 0);
-    tn_handle h = field_adopt(f, m, BYTES, 1);
+    tn_handle h = hm_adopt(f, m, BYTES, 1);
     uint64_t bytes = 0, before;
 
     assert_ok(tn_sim_queue_delay(f->sim, s, 50 * MS));
@@ -52,41 +52,41 @@ static void f_e02_unpinning_is_not_done_in_passing(void **state) {
         ensure(m, h, N);
         drop(m, h, N);
     }
-    assert_int_equal(field_now(f), 0);
+    assert_int_equal(hm_now(f), 0);
     assert_int_equal(tn_sim_calls(f->sim, TN_SIM_PINNED_FREE), 0);
     spec_finish(f);
-    assert_int_equal(field_now(f), 50 * MS);
+    assert_int_equal(hm_now(f), 50 * MS);
     before = version(m);
     assert_ok(tn_driver_trim_pinned(f->driver, &bytes));
     assert_int_equal(bytes, BYTES);
-    assert_int_equal(field_memory(f, N).live_bytes, 0);
+    assert_int_equal(hm_memory(f, N).live_bytes, 0);
     assert_int_equal(version(m), before);
     uint64_t pins = tn_sim_calls(f->sim, TN_SIM_PINNED_ALLOC);
     ensure(m, h, N);
     assert_int_equal(tn_sim_calls(f->sim, TN_SIM_PINNED_ALLOC), pins + 1);
-    field_conserved(f, m);
+    hm_conserved(f, m);
     /* Not before the payload is released, and nothing is kept after the last manager. */
     tn_lease lease = acquire(m, h, N, NULL);
     assert_status(tn_manager_close(m, 0), TN_ERR_IN_USE);
-    assert_int_equal(field_memory(f, N).live_bytes, BYTES);
+    assert_int_equal(hm_memory(f, N).live_bytes, BYTES);
     release(&lease);
     assert_ok(tn_manager_close(m, 0));
     spec_destroy(f, m);
-    assert_int_equal(field_memory(f, N).frees, field_memory(f, N).allocations);
+    assert_int_equal(hm_memory(f, N).frees, hm_memory(f, N).allocations);
 }
 
 /* One driver serves several managers: only the last one gives back what is idle. */
 static void f_e02_idle_memory_outlives_all_managers_but_the_last(void **state) {
     struct spec *f = *state;
     tn_manager *m = MANAGER(f), *other = MANAGER(f);
-    tn_handle h = field_adopt(f, m, BYTES, 1);
+    tn_handle h = hm_adopt(f, m, BYTES, 1);
 
     ensure(m, h, N);
     spec_destroy(f, m);
-    assert_int_equal(field_pinned(f).idle_bytes, BYTES);
+    assert_int_equal(hm_pinned(f).idle_bytes, BYTES);
     assert_int_equal(tn_sim_calls(f->sim, TN_SIM_PINNED_FREE), 0);
     spec_destroy(f, other);
-    assert_int_equal(field_memory(f, N).live_bytes, 0);
+    assert_int_equal(hm_memory(f, N).live_bytes, 0);
 }
 
 /* ---- F-E09 An early way out does not forget what was just evicted ---- */
@@ -100,25 +100,25 @@ static void f_e09_evicted_memory_is_kept_for_the_next(void **state) {
 
     source->fail_from = 1;
     for (uint64_t i = 0; i < 3; i++) {
-        v[i] = field_adopt(f, m, BYTES, i);
+        v[i] = hm_adopt(f, m, BYTES, i);
         ensure(m, v[i], N);
     }
-    w = field_source(m, source, 3 * BYTES, P);
-    uint64_t pinned = field_memory(f, N).live_bytes;
+    w = hm_source(m, source, 3 * BYTES, P);
+    uint64_t pinned = hm_memory(f, N).live_bytes;
     uint64_t destroyed = tt_count().destroyed;
     for (int i = 0; i < 3; i++)
         drop(m, v[i], N);
     assert_status(tn_manager_ensure(m, w, N, NULL, NULL), TN_ERR_SOURCE);
     assert_int_equal(tt_count().destroyed - destroyed, 3);
     assert_int_equal(used(m, N), 0);
-    assert_int_equal(field_pinned(f).live_bytes, 0);
-    assert_int_equal(field_pinned(f).idle_bytes, pinned);
-    field_conserved(f, m);
+    assert_int_equal(hm_pinned(f).live_bytes, 0);
+    assert_int_equal(hm_pinned(f).idle_bytes, pinned);
+    hm_conserved(f, m);
     ensure(m, w, N);
-    assert_true(field_holds(m, w, N, source->seed));
-    field_conserved(f, m);
+    assert_true(hm_holds(m, w, N, source->seed));
+    hm_conserved(f, m);
     spec_destroy(f, m);
-    assert_int_equal(field_memory(f, N).frees, field_memory(f, N).allocations);
+    assert_int_equal(hm_memory(f, N).frees, hm_memory(f, N).allocations);
 }
 
 /* The driver has no more than the budget: what was evicted makes room, whatever its size. */
@@ -127,20 +127,20 @@ static void f_e09_evicted_memory_of_another_size_makes_room(void **state) {
     spec_machine(f, "dev:1 pinned=192KiB");
     tn_manager *m = MANAGER(f, {N, 3 * BYTES});
     tt_source *source = spec_source(f);
-    tn_handle v[3], w = field_source(m, source, 3 * BYTES, P);
+    tn_handle v[3], w = hm_source(m, source, 3 * BYTES, P);
 
     for (uint64_t i = 0; i < 3; i++) {
-        v[i] = field_adopt(f, m, BYTES, i);
+        v[i] = hm_adopt(f, m, BYTES, i);
         ensure(m, v[i], N);
     }
     for (int i = 0; i < 3; i++)
         drop(m, v[i], N);
     ensure(m, w, N);
-    assert_int_equal(field_pinned(f).idle_bytes, 0);
+    assert_int_equal(hm_pinned(f).idle_bytes, 0);
     drop(m, w, N);
     ensure(m, v[1], N);
-    assert_true(field_holds(m, v[1], N, 1));
-    field_conserved(f, m);
+    assert_true(hm_holds(m, v[1], N, 1));
+    hm_conserved(f, m);
 }
 
 /* ---- F-D25 The pinned tier runs out under sixteen threads ---- */
@@ -178,7 +178,7 @@ static void f_d25_the_pinned_tier_runs_out_under_sixteen_threads(void **state) {
     struct crowd c = {.f = f, .m = MANAGER(f, {N, 8 * BYTES}), .budget = 8 * BYTES};
 
     for (uint64_t i = 0; i < 16; i++)
-        c.h[i] = field_adopt(f, c.m, BYTES, i);
+        c.h[i] = hm_adopt(f, c.m, BYTES, i);
     assert_null_text(tn_test_workers_run(16, ask, &c));
     assert_int_equal(c.granted, 8);
     assert_int_equal(used(c.m, N), 8 * BYTES);
@@ -191,9 +191,9 @@ static void f_d25_the_pinned_tier_runs_out_under_sixteen_threads(void **state) {
     assert_int_equal(c.granted, 16);
     for (uint64_t i = 0; i < 16; i++)
         if (resident(c.m, c.h[i], N))
-            assert_true(field_holds(c.m, c.h[i], N, i));
-    assert_int_equal(field_pinned(f).live_bytes, 8 * BYTES);
-    field_conserved(f, c.m);
+            assert_true(hm_holds(c.m, c.h[i], N, i));
+    assert_int_equal(hm_pinned(f).live_bytes, 8 * BYTES);
+    hm_conserved(f, c.m);
 }
 
 /* The driver refuses: an error of the thread that asked, and of nobody else. */
@@ -219,9 +219,9 @@ static void f_d25_a_refusal_of_the_driver_concerns_one_thread(void **state) {
     struct spec *f = *state;
     struct crowd c = {.f = f, .m = MANAGER(f)};
 
-    c.h[0] = field_adopt(f, c.m, 16 << 20, 0);
+    c.h[0] = hm_adopt(f, c.m, 16 << 20, 0);
     for (uint64_t i = 1; i < 8; i++)
-        c.h[i] = field_adopt(f, c.m, BYTES, i);
+        c.h[i] = hm_adopt(f, c.m, BYTES, i);
     spec_fault(f, TN_SIM_PINNED_ALLOC, 1, 0, TN_ERR_HOST_MEMORY, 2);
     assert_null_text(tn_test_workers_run(8, refused_or_not, &c));
     assert_locations(c.m, P, C0); /* N is not tracked */
@@ -230,7 +230,7 @@ static void f_d25_a_refusal_of_the_driver_concerns_one_thread(void **state) {
     assert_int_equal(version(c.m), before);
     spec_repair(f);
     ensure(c.m, c.h[0], N);
-    field_conserved(f, c.m);
+    hm_conserved(f, c.m);
 }
 
 /* ---- F-C17 A kernel reads pinned memory directly ---- */
@@ -239,19 +239,19 @@ static void f_c17_a_kernel_reads_pinned_memory_directly(void **state) {
     struct spec *f = *state;
     tn_manager *m = MANAGER(f);
     tn_stream s = spec_stream(f, 0);
-    tn_handle v = field_adopt(f, m, BYTES, 7), w = field_adopt(f, m, BYTES, 8);
+    tn_handle v = hm_adopt(f, m, BYTES, 7), w = hm_adopt(f, m, BYTES, 8);
     tn_lease lease;
 
     ensure(m, v, N);
     assert_status(tn_manager_acquire(m, &v, 1, N, s, &lease), TN_ERR_VALUE);
-    const unsigned char *block = field_base(m, v, N);
+    const unsigned char *block = hm_base(m, v, N);
     lease = acquire(m, v, N, NULL);
     assert_ok(tn_sim_queue_read(f->sim, s, block, BYTES, 20 * MS));
     assert_ok(tn_sim_advance(f->sim, 1 * MS));
     assert_in_use(tn_manager_drop(m, v, N, NULL), 1, 0, 0);
     assert_ok(tn_sim_advance(f->sim, 18 * MS));
     assert_in_use(tn_manager_drop(m, v, N, NULL), 1, 0, 0);
-    assert_true(field_holds(m, v, N, 7)); /* nobody wrote there meanwhile */
+    assert_true(hm_holds(m, v, N, 7)); /* nobody wrote there meanwhile */
     assert_ok(tn_sim_advance(f->sim, 1 * MS));
     assert_true(spec_idle(f, s));
     assert_rises(m, 2, {
@@ -259,9 +259,9 @@ static void f_c17_a_kernel_reads_pinned_memory_directly(void **state) {
         drop(m, v, N);
     });
     ensure(m, w, N);
-    assert_ptr_equal(field_base(m, w, N), block); /* the same bytes, now */
-    assert_true(field_holds(m, w, N, 8));
-    field_conserved(f, m);
+    assert_ptr_equal(hm_base(m, w, N), block); /* the same bytes, now */
+    assert_true(hm_holds(m, w, N, 8));
+    hm_conserved(f, m);
 }
 
 static const struct CMUnitTest tests[] = {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the field cases share, on top of the fixture of the specification's cases (spec_common.h):
+ * What the field cases of host memory share, on top of the fixture of the specification's cases (spec_common.h):
  * values of any size, files with patterns, a file layer that counts, and what every case ends with.
  */
-#ifndef TN_FIELD_COMMON_H
-#define TN_FIELD_COMMON_H
+#ifndef TN_FIELD_MEMORY_UTIL_H
+#define TN_FIELD_MEMORY_UTIL_H
 
 #include "spec_common.h"
 
@@ -12,52 +12,52 @@
 #define MS UINT64_C(1000000)
 
 /** Adopt a replicable test payload of `bytes` at P with the pattern of `seed`. */
-tn_handle field_adopt(struct spec *f, tn_manager *m, uint64_t bytes, uint64_t seed);
+tn_handle hm_adopt(struct spec *f, tn_manager *m, uint64_t bytes, uint64_t seed);
 /** Register a callback source of `bytes`; `s` lives as spec_source() says. */
-tn_handle field_source(tn_manager *m, tt_source *s, uint64_t bytes, tn_location at);
+tn_handle hm_source(tn_manager *m, tt_source *s, uint64_t bytes, tn_location at);
 /** Whether the payload at a host location, or on the simulated device, has the pattern. */
-bool field_holds(tn_manager *m, tn_handle h, tn_location at, uint64_t seed);
+bool hm_holds(tn_manager *m, tn_handle h, tn_location at, uint64_t seed);
 /** The address of its only field, through a lease that is over when this returns. */
-const unsigned char *field_base(tn_manager *m, tn_handle h, tn_location at);
+const unsigned char *hm_base(tn_manager *m, tn_handle h, tn_location at);
 
 /** The driver's pinned memory. */
-tn_pinned_figures field_pinned(struct spec *f);
+tn_pinned_figures hm_pinned(struct spec *f);
 /** What the machine says of a location. */
-tn_sim_memory field_memory(struct spec *f, tn_location at);
-uint64_t field_now(struct spec *f);
+tn_sim_memory hm_memory(struct spec *f, tn_location at);
+uint64_t hm_now(struct spec *f);
 /** Every pinned allocation (or `count` of them) from now on takes `ns`. */
-void field_slow_pins(struct spec *f, uint64_t ns, uint64_t count);
+void hm_slow_pins(struct spec *f, uint64_t ns, uint64_t count);
 
 /* ---- Files ------------------------------------------------------------------------------ */
 
 /** A file of `count` pieces of `bytes` in the test's folder; piece i has the bytes of
- * field_byte(i, ...). The text stays valid. */
-const char *field_file(const char *name, uint64_t bytes, uint64_t count);
+ * hm_byte(i, ...). The text stays valid. */
+const char *hm_file(const char *name, uint64_t bytes, uint64_t count);
 /** Write it anew. */
-void field_rewrite(const char *path, uint64_t bytes, uint64_t count);
-unsigned char field_byte(uint64_t piece, uint64_t i);
+void hm_rewrite(const char *path, uint64_t bytes, uint64_t count);
+unsigned char hm_byte(uint64_t piece, uint64_t i);
 /** Register piece `piece` of it as a buffer. */
-tn_handle field_register(tn_manager *m, const char *path, uint64_t piece, uint64_t bytes,
-                         tn_location at);
+tn_handle hm_register(tn_manager *m, const char *path, uint64_t piece, uint64_t bytes,
+                      tn_location at);
 /** Wait, where streams have threads, for the lease of a look at a device to be over. */
-void field_wait_legacy(struct spec *f);
+void hm_wait_legacy(struct spec *f);
 /** Whether a resident buffer is that piece. */
-bool field_is_piece(tn_manager *m, tn_handle h, tn_location at, uint64_t piece);
+bool hm_is_piece(tn_manager *m, tn_handle h, tn_location at, uint64_t piece);
 
-/** What the file layer has done since field_files_count(); the real layer is back afterwards. */
-struct field_files {
+/** What the file layer has done since hm_files_count(); the real layer is back afterwards. */
+struct hm_files {
     uint64_t opens, reads, bytes;
     uint64_t open_now;
     uint64_t most_reads; /* of one descriptor's life */
     bool ascending;      /* within each */
 };
-void field_files_count(struct field_files *into);
-void field_files_restore(void);
+void hm_files_count(struct hm_files *into);
+void hm_files_restore(void);
 
 /* ---- The end ---------------------------------------------------------------------------- */
 
 /** `used` is the sum of the charges at each location; nothing is protected; live blocks of the
  * devices are materializations; pinned bytes are installed + idle + ring; no violation. */
-void field_conserved(struct spec *f, tn_manager *m);
+void hm_conserved(struct spec *f, tn_manager *m);
 
 #endif

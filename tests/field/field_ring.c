@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Field cases of file sources and their ring: F-E08, F-C10, F-A12, F-F05. */
-#include "field_common.h"
+#include "memory_util.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -28,33 +28,33 @@ static tn_manager *manager_with_ring(struct spec *f, const tn_budget *budgets, s
 enum { KEYS = 8 };
 
 static void eight_keys_at_the_speed_of_the_link(struct spec *f, tn_manager *m, tn_handle *h) {
-    uint64_t begin = field_now(f);
+    uint64_t begin = hm_now(f);
 
     for (uint64_t i = 0; i < KEYS; i++) {
         ensure(m, h[i], C0);
-        assert_int_equal(field_memory(f, N).live_bytes, BYTES);
+        assert_int_equal(hm_memory(f, N).live_bytes, BYTES);
     }
-    assert_true(field_now(f) - begin >= 43253760u);
-    assert_true(field_now(f) - begin <= 48060 * MS / 1000); /* the link is busy 90 % of it */
+    assert_true(hm_now(f) - begin >= 43253760u);
+    assert_true(hm_now(f) - begin <= 48060 * MS / 1000); /* the link is busy 90 % of it */
     for (uint64_t i = 0; i < KEYS; i++)
-        assert_true(field_is_piece(m, h[i], C0, i));
-    assert_int_equal(field_memory(f, N).peak_bytes, BYTES);
-    assert_int_equal(field_pinned(f).ring_bytes, BYTES);
+        assert_true(hm_is_piece(m, h[i], C0, i));
+    assert_int_equal(hm_memory(f, N).peak_bytes, BYTES);
+    assert_int_equal(hm_pinned(f).ring_bytes, BYTES);
     assert_int_equal(used(m, P), 0);
     assert_int_equal(reserved(m, P), 0);
     assert_peaks(m, P, 0, KEY);
-    field_conserved(f, m);
+    hm_conserved(f, m);
 }
 
 static void f_e08_a_bounded_pinned_ring(void **state) {
     struct spec *f = *state;
     spec_machine(f, "dev:1 link=host:25MBps");
     tn_manager *m = manager_with_ring(f, NULL, 0, 16384, 4);
-    const char *path = field_file("keys", KEY, KEYS);
+    const char *path = hm_file("keys", KEY, KEYS);
     tn_handle h[KEYS];
 
     for (uint64_t i = 0; i < KEYS; i++)
-        h[i] = field_register(m, path, i, KEY, P);
+        h[i] = hm_register(m, path, i, KEY, P);
     eight_keys_at_the_speed_of_the_link(f, m, h);
     for (int i = 0; i < KEYS; i++)
         drop(m, h[i], C0);
@@ -83,20 +83,20 @@ static void f_e08_the_ring_never_grows_with_demand(void **state) {
     struct spec *f = *state;
     spec_machine(f, "dev:1 link=host:500MBps clock=threads");
     struct loaders l = {.m = manager_with_ring(f, NULL, 0, 16384, 4)};
-    const char *path = field_file("keys", KEY, KEYS);
+    const char *path = hm_file("keys", KEY, KEYS);
 
     for (uint64_t i = 0; i < KEYS; i++)
-        l.h[i] = field_register(l.m, path, i, KEY, P);
+        l.h[i] = hm_register(l.m, path, i, KEY, P);
     for (int round = 0; round < 3; round++) {
         assert_null_text(tn_test_workers_run(KEYS, load_one, &l));
         for (uint64_t i = 0; i < KEYS; i++) {
-            assert_true(field_is_piece(l.m, l.h[i], C0, i));
-            field_wait_legacy(f);
+            assert_true(hm_is_piece(l.m, l.h[i], C0, i));
+            hm_wait_legacy(f);
             drop(l.m, l.h[i], C0);
         }
     }
-    assert_int_equal(field_memory(f, N).peak_bytes, BYTES);
-    field_conserved(f, l.m);
+    assert_int_equal(hm_memory(f, N).peak_bytes, BYTES);
+    hm_conserved(f, l.m);
 }
 
 /* ---- F-C10 The pinned source of a queued copy is not refilled ---- */
@@ -115,7 +115,7 @@ static void f_c10_the_source_of_a_queued_copy_is_not_refilled(void **state) {
     struct spec *f = *state;
     spec_machine(f, "dev:1 link=host:100MBps");
     tn_manager *m = manager_with_ring(f, budgets, 2, BYTES, 1);
-    const char *path = field_file("values", BYTES, 3);
+    const char *path = hm_file("values", BYTES, 3);
     tn__file_layer layer = tn__file_system;
     tn_handle h[3];
 
@@ -124,7 +124,7 @@ static void f_c10_the_source_of_a_queued_copy_is_not_refilled(void **state) {
     unfinished = 0;
     layer.read = watching_read;
     for (uint64_t i = 0; i < 3; i++)
-        h[i] = field_register(m, path, i, BYTES, P);
+        h[i] = hm_register(m, path, i, BYTES, P);
     uint64_t before = version(m);
     tn__files = &layer;
     for (uint64_t i = 0; i < 3; i++) {
@@ -134,16 +134,16 @@ static void f_c10_the_source_of_a_queued_copy_is_not_refilled(void **state) {
         if (i < 2)
             assert_ok(tn_sim_advance(f->sim, 5 * MS));
     }
-    field_files_restore();
+    hm_files_restore();
     spec_finish(f);
     assert_int_equal(unfinished, 0);
     assert_int_equal(version(m) - before, 3);
     for (uint64_t i = 0; i < 3; i++)
-        assert_true(field_is_piece(m, h[i], C0, i));
+        assert_true(hm_is_piece(m, h[i], C0, i));
     assert_int_equal(used(m, P), 0);
     assert_peaks(m, P, 0, BYTES);
     assert_int_equal(used(m, C0), 3 * BYTES);
-    field_conserved(f, m);
+    hm_conserved(f, m);
 }
 
 /* The stream is stalled when the copy is queued: it ends after the stall, and so does the call. */
@@ -152,18 +152,18 @@ static void f_c10_the_copy_behind_a_stall_is_waited_for(void **state) {
     struct spec *f = *state;
     tn_manager *m = manager_with_ring(f, budgets, 2, BYTES, 1);
     tn_stream s = spec_stream(f, 0);
-    const char *path = field_file("values", BYTES, 3);
+    const char *path = hm_file("values", BYTES, 3);
     tn_handle h[3];
 
     for (uint64_t i = 0; i < 3; i++)
-        h[i] = field_register(m, path, i, BYTES, P);
+        h[i] = hm_register(m, path, i, BYTES, P);
     for (uint64_t i = 0; i < 3; i++) {
         assert_ok(tn_sim_queue_delay(f->sim, s, 5 * MS));
         assert_ok(tn_manager_ensure(m, h[i], C0, s, NULL));
-        assert_int_equal(field_now(f), 5 * MS * (i + 1));
-        assert_true(field_is_piece(m, h[i], C0, i));
+        assert_int_equal(hm_now(f), 5 * MS * (i + 1));
+        assert_true(hm_is_piece(m, h[i], C0, i));
     }
-    field_conserved(f, m);
+    hm_conserved(f, m);
 }
 
 /* The same where the block is a temporary payload in pinned memory. */
@@ -176,20 +176,20 @@ static void f_c10_a_temporary_payload_outlives_its_copy(void **state) {
     for (uint64_t i = 0; i < 3; i++) {
         tt_source *source = spec_source(f);
         source->seed = i + 1;
-        h[i] = field_source(m, source, BYTES, N);
+        h[i] = hm_source(m, source, BYTES, N);
     }
     uint64_t before = version(m);
     for (uint64_t i = 0; i < 3; i++) {
         assert_ok(tn_sim_queue_delay(f->sim, s, 5 * MS));
         assert_ok(tn_manager_ensure(m, h[i], C0, s, NULL));
-        assert_int_equal(field_now(f), 5 * MS * (i + 1));
+        assert_int_equal(hm_now(f), 5 * MS * (i + 1));
     }
     assert_int_equal(version(m) - before, 3);
     for (uint64_t i = 0; i < 3; i++)
-        assert_true(field_holds(m, h[i], C0, i + 1));
+        assert_true(hm_holds(m, h[i], C0, i + 1));
     assert_peaks(m, N, 0, BYTES);
     assert_int_equal(used(m, N), 0);
-    field_conserved(f, m);
+    hm_conserved(f, m);
 }
 
 /* ---- F-A12 The file is not what the registration said ---- */
@@ -208,7 +208,7 @@ static uint64_t hash_of_piece(void) {
     static unsigned char piece[KEY];
 
     for (uint64_t i = 0; i < KEY; i++)
-        piece[i] = field_byte(0, i);
+        piece[i] = hm_byte(0, i);
     return XXH3_64bits(piece, KEY);
 }
 
@@ -239,41 +239,41 @@ static void expect_unusable(struct spec *f, tn_manager *m, tn_handle h, tn_locat
     assert_int_equal(reserved(m, P), 0);
     assert_int_equal(value(m, h).has_source, 1);
     assert_int_equal(replicas(m, h), 0);
-    field_conserved(f, m);
+    hm_conserved(f, m);
 }
 
 static void f_a12_the_file_is_not_what_the_registration_said(void **state) {
     const tn_location places[] = {P, C0};
-    struct field_files files;
+    struct hm_files files;
     struct spec *f = *state;
 
-    field_files_count(&files);
+    hm_files_count(&files);
     for (size_t i = 0; i < 2; i++) {
         tn_manager *m = MANAGER(f, {P, KEY}, {C0, KEY});
-        const char *path = field_file("key", KEY, 1);
+        const char *path = hm_file("key", KEY, 1);
         assert_int_equal(truncate(path, 134144), 0);
-        tn_handle h = field_register(m, path, 0, KEY, P), checked;
+        tn_handle h = hm_register(m, path, 0, KEY, P), checked;
         expect_unusable(f, m, h, places[i]);
         assert_status(tn_manager_ensure(m, h, places[i], NULL, NULL), TN_ERR_MATERIALIZATION);
         assert_int_equal(tn_last_error()->expected, KEY);
         assert_int_equal(tn_last_error()->actual, 134144);
         assert_peaks(m, P, 0, KEY);
-        field_rewrite(path, KEY, 1);
+        hm_rewrite(path, KEY, 1);
         ensure(m, h, places[i]);
-        assert_true(field_is_piece(m, h, places[i], 0));
+        assert_true(hm_is_piece(m, h, places[i], 0));
         drop(m, h, places[i]);
         checked = register_with_checksum(m, path);
         flip(path, 77777);
         expect_unusable(f, m, checked, places[i]);
         flip(path, 77777);
         ensure(m, checked, places[i]);
-        assert_true(field_is_piece(m, checked, places[i], 0));
+        assert_true(hm_is_piece(m, checked, places[i], 0));
         drop(m, checked, places[i]);
-        field_conserved(f, m);
+        hm_conserved(f, m);
         spec_destroy(f, m);
     }
     assert_int_equal(files.open_now, 0);
-    field_files_restore();
+    hm_files_restore();
 }
 
 /* ---- F-F05 The file itself is the slow tier ---- */
@@ -284,29 +284,29 @@ static void f_f05_the_file_itself_is_the_slow_tier(void **state) {
     const tn_location places[] = {P, C0};
     struct spec *f = *state;
     tn_manager *m = MANAGER(f);
-    const char *path = field_file("keys", KEY, COUNT);
-    struct field_files files;
+    const char *path = hm_file("keys", KEY, COUNT);
+    struct hm_files files;
     tn_handle h[COUNT];
 
     for (uint64_t i = 0; i < COUNT; i++)
-        h[i] = field_register(m, path, i, KEY, P);
+        h[i] = hm_register(m, path, i, KEY, P);
     for (int round = 0; round < 4; round++) {
         tn_location at = places[round / 2];
-        field_files_count(&files);
+        hm_files_count(&files);
         for (int i = 0; i < COUNT; i++)
             ensure(m, h[i], at);
-        field_files_restore();
+        hm_files_restore();
         assert_int_equal(files.bytes, 10407936);
         assert_int_equal(files.opens, COUNT);
         assert_int_equal(files.open_now, 0);
         assert_in_range(files.most_reads, 1, 3);
         assert_true(files.ascending);
         for (uint64_t i = 0; i < COUNT; i++) {
-            assert_true(field_is_piece(m, h[i], at, i));
+            assert_true(hm_is_piece(m, h[i], at, i));
             drop(m, h[i], at);
         }
     }
-    field_conserved(f, m);
+    hm_conserved(f, m);
 }
 
 static const struct CMUnitTest tests[] = {
@@ -319,4 +319,4 @@ static const struct CMUnitTest tests[] = {
     SPEC_BOTH(f_f05_the_file_itself_is_the_slow_tier),
 };
 
-TN_TEST_MAIN("field.files", tests)
+TN_TEST_MAIN("field.ring", tests)

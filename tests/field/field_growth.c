@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Field cases of slow things that stop nobody else: F-E04, F-F08. */
-#include "field_common.h"
+#include "memory_util.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -24,7 +24,7 @@ static const char *grow_or_work(int index, void *arg) {
 
     if (index == 0) {
         TN_WORKER_STATUS(tn_manager_ensure(g->m, g->a, N, NULL, NULL), TN_OK);
-        TN_WORKER_CHECK(field_now(g->f) == 250 * MS);
+        TN_WORKER_CHECK(hm_now(g->f) == 250 * MS);
         return NULL;
     }
     while (tn_sim_calls(g->f->sim, TN_SIM_PINNED_ALLOC) == 0)
@@ -36,7 +36,7 @@ static const char *grow_or_work(int index, void *arg) {
     }
     if (index == 2)
         TN_WORKER_STATUS(tn_manager_ensure(g->m, g->b, P, NULL, NULL), TN_OK);
-    TN_WORKER_CHECK(field_now(g->f) == 0);
+    TN_WORKER_CHECK(hm_now(g->f) == 0);
     if (atomic_fetch_sub(&g->busy, 1) == 1) /* the last one lets the pin go on */
         TN_WORKER_STATUS(tn_sim_advance(g->f->sim, 250 * MS), TN_OK);
     return NULL;
@@ -46,16 +46,16 @@ static void f_e04_growing_the_pinned_tier_does_not_stall_the_others(void **state
     struct spec *f = *state;
     struct growth g = {.f = f, .m = MANAGER(f), .busy = 2};
 
-    g.a = field_adopt(f, g.m, BYTES, 1);
-    g.b = field_register(g.m, field_file("b", KEY, 1), 0, KEY, P);
-    g.c = field_adopt(f, g.m, BYTES, 2);
+    g.a = hm_adopt(f, g.m, BYTES, 1);
+    g.b = hm_register(g.m, hm_file("b", KEY, 1), 0, KEY, P);
+    g.c = hm_adopt(f, g.m, BYTES, 2);
     assert_ok(tn_sim_set_waits(f->sim, TN_SIM_WAITS_BLOCK));
-    field_slow_pins(f, 250 * MS, 1);
+    hm_slow_pins(f, 250 * MS, 1);
     assert_null_text(tn_test_workers_run(3, grow_or_work, &g));
-    assert_true(field_holds(g.m, g.a, N, 1));
-    assert_true(field_is_piece(g.m, g.b, P, 0));
+    assert_true(hm_holds(g.m, g.a, N, 1));
+    assert_true(hm_is_piece(g.m, g.b, P, 0));
     assert_ok(tn_sim_set_waits(f->sim, TN_SIM_WAITS_ADVANCE));
-    field_conserved(f, g.m);
+    hm_conserved(f, g.m);
 }
 
 /* ---- F-F08 A slow load does not stop the others ---- */
@@ -161,18 +161,18 @@ static void f_f08_a_slow_load_does_not_stop_the_others(void **state) {
     a->hook = wait_on_latch;
     a->hook_context = &s;
     for (uint64_t i = 0; i < VALUES; i++)
-        s.v[i] = field_adopt(f, s.m, 4096, i);
-    s.a = field_source(s.m, a, KEY, P);
-    s.b = field_source(s.m, b, 4096, P);
+        s.v[i] = hm_adopt(f, s.m, 4096, i);
+    s.a = hm_source(s.m, a, KEY, P);
+    s.b = hm_source(s.m, b, 4096, P);
     uint64_t before = version(s.m);
     assert_null_text(tn_test_workers_run(workers + 1, slow_worker, &s));
     assert_int_equal(s.nested, TN_ERR_REENTRANCY);
-    assert_true(field_holds(s.m, s.a, P, a->seed));
+    assert_true(hm_holds(s.m, s.a, P, a->seed));
     assert_int_equal(atomic_load(&a->calls), 1);
-    uint64_t lease = 2; /* of field_holds() */
+    uint64_t lease = 2; /* of hm_holds() */
     uint64_t changes = version(s.m) - before - lease;
     assert_int_equal(changes, serial ? 1 : THREADS * PAIRS * 2 + ROUNDS * 2 + 1);
-    field_conserved(f, s.m);
+    hm_conserved(f, s.m);
     pthread_cond_destroy(&s.changed);
     pthread_mutex_destroy(&s.lock);
 }
@@ -182,4 +182,4 @@ static const struct CMUnitTest tests[] = {
     SPEC_BOTH(f_f08_a_slow_load_does_not_stop_the_others),
 };
 
-TN_TEST_MAIN("field.threads", tests)
+TN_TEST_MAIN("field.growth", tests)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "field_common.h"
+#include "memory_util.h"
 
 #include <stdio.h>
 #include <sys/uio.h>
@@ -8,13 +8,13 @@
 
 /* ---- Values ------------------------------------------------------------------------------ */
 
-tn_handle field_adopt(struct spec *f, tn_manager *m, uint64_t bytes, uint64_t seed) {
+tn_handle hm_adopt(struct spec *f, tn_manager *m, uint64_t bytes, uint64_t seed) {
     tn_payload payload = tt_bytes(f->driver, P, bytes);
     tt_fill(payload, seed);
     return spec_adopt(m, payload, P, TN_REPLICABLE);
 }
 
-tn_handle field_source(tn_manager *m, tt_source *s, uint64_t bytes, tn_location at) {
+tn_handle hm_source(tn_manager *m, tt_source *s, uint64_t bytes, tn_location at) {
     tn_value_spec spec = tt_spec(bytes, bytes);
     return spec_register_spec(m, s, at, &spec);
 }
@@ -28,29 +28,29 @@ static const void *peek(tn_manager *m, tn_handle h, tn_location at) {
     return data;
 }
 
-bool field_holds(tn_manager *m, tn_handle h, tn_location at, uint64_t seed) {
+bool hm_holds(tn_manager *m, tn_handle h, tn_location at, uint64_t seed) {
     return tt_check(peek(m, h, at), seed);
 }
 
-const unsigned char *field_base(tn_manager *m, tn_handle h, tn_location at) {
+const unsigned char *hm_base(tn_manager *m, tn_handle h, tn_location at) {
     return tt_field_base(peek(m, h, at), 0);
 }
 
-tn_pinned_figures field_pinned(struct spec *f) {
+tn_pinned_figures hm_pinned(struct spec *f) {
     tn_pinned_figures figures = TN_PINNED_FIGURES_INIT;
     assert_ok(tn_driver_read_pinned(f->driver, &figures));
     return figures;
 }
 
-tn_sim_memory field_memory(struct spec *f, tn_location at) {
+tn_sim_memory hm_memory(struct spec *f, tn_location at) {
     tn_sim_memory memory = {.size = sizeof memory};
     assert_ok(tn_sim_read_memory(f->sim, at, &memory));
     return memory;
 }
 
-uint64_t field_now(struct spec *f) { return tn_sim_now_ns(f->sim); }
+uint64_t hm_now(struct spec *f) { return tn_sim_now_ns(f->sim); }
 
-void field_slow_pins(struct spec *f, uint64_t ns, uint64_t count) {
+void hm_slow_pins(struct spec *f, uint64_t ns, uint64_t count) {
     tn_sim_fault fault = TN_SIM_FAULT_INIT;
     fault.entry = TN_SIM_PINNED_ALLOC;
     fault.count = count;
@@ -60,35 +60,35 @@ void field_slow_pins(struct spec *f, uint64_t ns, uint64_t count) {
 
 /* ---- Files ------------------------------------------------------------------------------- */
 
-unsigned char field_byte(uint64_t piece, uint64_t i) {
+unsigned char hm_byte(uint64_t piece, uint64_t i) {
     return (unsigned char)(i * 29 + (i >> 8) * 5 + piece * 71 + 3);
 }
 
-const char *field_file(const char *name, uint64_t bytes, uint64_t count) {
+const char *hm_file(const char *name, uint64_t bytes, uint64_t count) {
     static char paths[8][4096];
     static unsigned next;
     char *path = paths[next++ % 8];
     snprintf(path, sizeof paths[0], "%s/%s", tn_test_tmpdir(), name);
-    field_rewrite(path, bytes, count);
+    hm_rewrite(path, bytes, count);
     return path;
 }
 
-void field_rewrite(const char *path, uint64_t bytes, uint64_t count) {
+void hm_rewrite(const char *path, uint64_t bytes, uint64_t count) {
     unsigned char *piece = malloc(bytes);
     assert_non_null(piece);
     FILE *file = fopen(path, "wb");
     assert_non_null(file);
     for (uint64_t p = 0; p < count; p++) {
         for (uint64_t i = 0; i < bytes; i++)
-            piece[i] = field_byte(p, i);
+            piece[i] = hm_byte(p, i);
         assert_int_equal(fwrite(piece, 1, bytes, file), bytes);
     }
     assert_int_equal(fclose(file), 0);
     free(piece);
 }
 
-tn_handle field_register(tn_manager *m, const char *path, uint64_t piece, uint64_t bytes,
-                         tn_location at) {
+tn_handle hm_register(tn_manager *m, const char *path, uint64_t piece, uint64_t bytes,
+                      tn_location at) {
     tn_value_spec spec = TN_VALUE_SPEC_INIT;
     tn_source source = TN_SOURCE_INIT;
     tn_handle h = {0, 0, NULL};
@@ -103,23 +103,23 @@ tn_handle field_register(tn_manager *m, const char *path, uint64_t piece, uint64
     return h;
 }
 
-void field_wait_legacy(struct spec *f) {
+void hm_wait_legacy(struct spec *f) {
     const tn_driver_ops *ops = tn_driver_table(f->driver);
     assert_ok(ops->stream_synchronize(tn_driver_self(f->driver), TN_STREAM_LEGACY));
 }
 
-bool field_is_piece(tn_manager *m, tn_handle h, tn_location at, uint64_t piece) {
+bool hm_is_piece(tn_manager *m, tn_handle h, tn_location at, uint64_t piece) {
     const tn_buffer *buffer = peek(m, h, at);
     tn_segment segment = tn_buffer_segment(buffer, 0);
     const unsigned char *data = segment.data;
     for (uint64_t i = 0; i < segment.bytes; i++)
-        if (data[i] != field_byte(piece, i))
+        if (data[i] != hm_byte(piece, i))
             return false;
     return true;
 }
 
 static struct {
-    struct field_files *into;
+    struct hm_files *into;
     tn__file_layer layer;
     uint64_t reads; /* of the descriptor that is open */
     off_t last;
@@ -150,8 +150,8 @@ static int counted_close(int descriptor) {
     return tn__file_system.close(descriptor);
 }
 
-void field_files_count(struct field_files *into) {
-    *into = (struct field_files){.ascending = true};
+void hm_files_count(struct hm_files *into) {
+    *into = (struct hm_files){.ascending = true};
     counted.into = into;
     counted.layer = tn__file_system;
     counted.layer.open = counted_open;
@@ -160,7 +160,7 @@ void field_files_count(struct field_files *into) {
     tn__files = &counted.layer;
 }
 
-void field_files_restore(void) { tn__files = &tn__file_system; }
+void hm_files_restore(void) { tn__files = &tn__file_system; }
 
 /* ---- The end ----------------------------------------------------------------------------- */
 
@@ -188,10 +188,10 @@ static void sum_at(tn_snapshot *s, tn_location at, uint64_t *bytes, uint64_t *co
     }
 }
 
-void field_conserved(struct spec *f, tn_manager *m) {
+void hm_conserved(struct spec *f, tn_manager *m) {
     tn_location_info rows[8] = {{.size = sizeof rows[0]}};
     tn_snapshot_info head = {.size = sizeof head};
-    tn_pinned_figures pinned = field_pinned(f);
+    tn_pinned_figures pinned = hm_pinned(f);
     tn_snapshot *s = NULL;
     size_t count = 8;
     assert_ok(tn_snapshot_take(m, &s));
@@ -205,12 +205,12 @@ void field_conserved(struct spec *f, tn_manager *m) {
         assert_int_equal(rows[i].used_bytes, bytes);
         assert_int_equal(rows[i].reserved_bytes, 0);
         if (rows[i].at.kind == TN_LOCATION_CUDA)
-            assert_int_equal(field_memory(f, rows[i].at).live_blocks, mats);
+            assert_int_equal(hm_memory(f, rows[i].at).live_blocks, mats);
         if (rows[i].at.kind == TN_LOCATION_PINNED)
             assert_int_equal(pinned.live_bytes, bytes);
     }
     tn_snapshot_drop(s);
-    assert_int_equal(field_memory(f, N).live_bytes,
+    assert_int_equal(hm_memory(f, N).live_bytes,
                      pinned.live_bytes + pinned.idle_bytes + pinned.ring_bytes);
     assert_string_equal(tn_sim_violation_text(f->sim), "");
 }
