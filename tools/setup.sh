@@ -46,6 +46,7 @@ look() {
         have python3 || missing python3 "python3 >= 3.9"
         have valgrind || missing valgrind "valgrind (exact instruction counts)"
         have spin || missing spin "spin (models of the protocols)"
+        have help2man || missing help2man "help2man (manual pages)"
         library cmocka libcmocka-dev "cmocka >= 1.1.5 with headers"
     fi
     if [ "$want" = bench ]; then

@@ -8,7 +8,7 @@
 #   plain     warnings are errors, internal checks on: all tests
 #   asan      AddressSanitizer and UndefinedBehaviorSanitizer: all tests
 #   tsan      ThreadSanitizer: all tests
-#   spec      the table case -> rules -> test that ran, from the results of `plain`
+#   spec      the tables case -> rules -> test that ran, from the results of `plain`
 #   coverage  branch coverage of the core's folders
 #   checks    ordering comments, headers, layers, sizes
 #
@@ -102,7 +102,8 @@ row_spec() {
         esac
         row_plain || return 1
     fi
-    python3 "$root/tools/spec_table.py" "$base/plain/results"
+    python3 "$root/tools/spec_table.py" "$base/plain/results" &&
+        python3 "$root/tools/field_table.py" "$base/plain/results"
 }
 
 # Checks off: an internal check has a branch that no test can take.

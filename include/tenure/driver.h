@@ -105,6 +105,9 @@ typedef struct tn_driver_ops {
     /** Where a pointer is; *out kind none if unknown. Optional; verifies pinned allocations
      * (M31). */
     tn_status (*pointer_location)(void *self, const void *pointer, tn_location *out);
+    /** Give memory that the device's pool holds and nobody uses back to the system, down to
+     * `keep_bytes` held. Optional. */
+    tn_status (*pool_trim)(void *self, uint32_t device, uint64_t keep_bytes);
 } tn_driver_ops;
 
 /**

@@ -47,7 +47,42 @@ typedef struct tn_owner {
     tn_location at;
 } tn_owner;
 
-/** At most this many owners or blockers are named; `owner_count` is the real total. */
+/** Whether waiting helps (beside feasible or not). */
+enum tn_verdict {
+    TN_VERDICT_NONE = 0, /**< not a matter of admission: another handle, plan or call is needed */
+    TN_VERDICT_FITS_NOW = 1,       /**< it could run at once */
+    TN_VERDICT_AFTER_EVICTION = 2, /**< unprotected values of others are in the way */
+    /** the named leases have to be released, or their events to complete */
+    TN_VERDICT_AFTER_LEASES = 3,
+    /** the named holds, reservations or plans in flight have to end; they say when */
+    TN_VERDICT_BLOCKED = 4,
+    TN_VERDICT_NEVER = 5 /**< more than the budget can ever give */
+};
+
+/** What stands in the way. */
+enum tn_blocker_kind {
+    TN_BLOCKER_NONE = 0,
+    TN_BLOCKER_LEASE = 1,       /**< active leases of a materialization */
+    TN_BLOCKER_PENDING = 2,     /**< leases of it that wait for their events */
+    TN_BLOCKER_HOLD = 3,        /**< holds of it */
+    TN_BLOCKER_RESERVATION = 4, /**< by label */
+    TN_BLOCKER_PLAN = 5         /**< bytes claimed by plans in flight */
+};
+
+/** One thing that stands in the way. A materialization that is used in several ways is named once,
+ * by the most lasting: hold, lease, pending. */
+typedef struct tn_blocker {
+    uint32_t kind;      /**< enum tn_blocker_kind */
+    uint32_t reserved0; /**< always 0 */
+    uint64_t count;     /**< leases or holds of that materialization; else 1 */
+    uint64_t bytes;     /**< that its end makes free or evictable */
+    tn_handle handle;   /**< leases, pending, holds */
+    tn_location at;
+    char label[64]; /**< reservations: the first 63 bytes */
+} tn_blocker;
+
+/** At most this many owners or blockers are named; `owner_count` and `blocker_count` are the real
+ * totals. */
 #define TN_ERROR_OWNERS_MAX 4
 
 /**
@@ -91,6 +126,24 @@ typedef struct tn_error {
     uint64_t owner_count;                 /**< TN_ERR_OWNERSHIP by shared storage: how many */
     tn_owner owners[TN_ERROR_OWNERS_MAX]; /**< the first of them */
 
+    /** TN_ERR_BUDGET, TN_ERR_IN_USE of an action, TN_ERR_PLAN: enum tn_verdict */
+    uint32_t verdict;
+    /** TN_ERR_PLAN, TN_ERR_PLAN_EXEC: tn_status of the failing part, whose fields these are too
+     * (M246) */
+    uint32_t cause_status;
+    uint32_t phase;        /**< same: enum tn_phase (plan.h) */
+    uint32_t action_kind;  /**< same: enum tn_action_kind of the failed action; 0: a reservation */
+    uint64_t failed_index; /**< same: of the action or reservation, within its list */
+    tn_handle action_handle; /**< same: the action as it was asked for */
+    tn_location action_at;
+    tn_location action_from;
+    uint64_t missing_bytes;   /**< where bytes are the problem: how many do not fit */
+    uint64_t evictable_bytes; /**< same: unprotected at that location */
+    uint64_t blocker_count;
+    tn_blocker blockers[TN_ERROR_OWNERS_MAX]; /**< the first of them */
+
+    char plan[256];    /**< TN_ERR_PLAN, TN_ERR_PLAN_EXEC: name of the plan */
+    char label[256];   /**< same: of the failed reservation */
     char message[256]; /**< free text, never empty for an error */
 } tn_error;
 

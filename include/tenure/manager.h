@@ -104,7 +104,8 @@ typedef struct tn_config {
      * manager (M197) */
     void (*diagnostic)(void *context, const tn_diagnostic *diagnostic);
     void *diagnostic_context;
-    /** Unix nanoseconds for reports and snapshots; NULL: the system's clock */
+    /** Unix nanoseconds for reports and snapshots; NULL: the system's clock. Called without locks;
+     * must not call the manager */
     uint64_t (*now_ns)(void *context);
     void *now_context;
     /**

@@ -13,7 +13,6 @@
 
 #define tn__load_rlx(p) atomic_load_explicit((p), memory_order_relaxed)
 #define tn__load_acq(p) atomic_load_explicit((p), memory_order_acquire)
-#define tn__load_sc(p) atomic_load_explicit((p), memory_order_seq_cst)
 
 #define tn__store_rlx(p, v) atomic_store_explicit((p), (v), memory_order_relaxed)
 #define tn__store_rel(p, v) atomic_store_explicit((p), (v), memory_order_release)
@@ -66,7 +65,6 @@ static inline bool tn__pair_cas_acq_rel(tn__pair *p, uint64_t old_low, uint64_t 
 #define tn__foreign_store_rlx(p, v) __atomic_store_n((p), (v), __ATOMIC_RELAXED)
 
 #define tn__fence_acq() atomic_thread_fence(memory_order_acquire)
-#define tn__fence_rel() atomic_thread_fence(memory_order_release)
 #define tn__fence_sc() atomic_thread_fence(memory_order_seq_cst)
 #define tn__fence_compiler() atomic_signal_fence(memory_order_seq_cst)
 

@@ -70,6 +70,10 @@ TN_NODISCARD tn_status tn__struct_check_out(const void *out, size_t least, const
 /* Copy a versioned struct out: min(its size, ours) bytes, keeping its own size member; what is
  * beyond ours becomes 0. */
 void tn__struct_out(void *out, const void *from, size_t ours);
+/* An array of them, `count` elements of `ours` bytes: as many as fit into the caller's room, whose
+ * first element has its size; the real total in *inout_count. TN_ERR_KIND. */
+TN_NODISCARD tn_status tn__structs_out(void *out, size_t *inout_count, const void *from,
+                                       size_t ours, size_t count, const char *name);
 
 /* ---- Host memory ------------------------------------------------------------------------ */
 
@@ -83,6 +87,9 @@ void tn__free(void *block); /* NULL is ignored */
  * has it, else from the C library. Freed with the bytes asked for. */
 TN_NODISCARD void *tn__host_alloc(uint64_t bytes);
 void tn__host_free(void *block, uint64_t bytes);
+/* Room for one more element of an array made here: *room doubles. `array` is the address of the
+ * pointer. False: no memory, nothing changed. */
+TN_NODISCARD bool tn__grow(void *array, size_t *room, size_t count, size_t size);
 /* TN_ERR_HOST_MEMORY with its message. */
 TN__COLD tn_status tn__no_memory(void);
 
@@ -100,6 +107,14 @@ void tn__alloc_uncounted(void);
 
 uint64_t tn__unix_ns(void); /* wall clock */
 uint64_t tn__mono_ns(void); /* monotonic, never 0 */
+/* A cheap clock of no known unit, the same on all processors but for skew; never 0. */
+static inline uint64_t tn__ticks(void) {
+#if defined(__x86_64__)
+    return __builtin_ia32_rdtsc() | 1;
+#else
+    return tn__mono_ns();
+#endif
+}
 
 /* ---- Test points ------------------------------------------------------------------------ */
 
@@ -115,7 +130,8 @@ enum tn__point {
     TN__POINT_PIN_VERSION,      /* version loaded, reference not taken */
     TN__POINT_GRACE,            /* before a grace period */
     TN__POINT_PINS_STORED,      /* reader: pins stored, state words not loaded */
-    TN__POINT_ACQUIRED          /* reader: decided, before ACTIVE */
+    TN__POINT_ACQUIRED,         /* reader: decided, before ACTIVE */
+    TN__POINT_SEEN              /* scan: a record's fields read, its word not again */
 };
 #if TN_CHECKS
 extern void (*_Atomic tn__point_hook)(enum tn__point point, void *object);
@@ -150,6 +166,12 @@ TN_NODISCARD tn_status tn__check_text(const char *text, const char *what);
 /* Format check of a location given to us: kind out of range (or none) TN_ERR_KIND, CUDA index
  * above 127 TN_ERR_VALUE. Host indices become 0 in *out. */
 TN_NODISCARD tn_status tn__location_in(tn_location at, tn_location *out);
+/* A location that was checked, with host indices 0. */
+static inline tn_location tn__location_normal(tn_location at) {
+    if (at.kind != TN_LOCATION_CUDA)
+        at.index = 0;
+    return at;
+}
 /* The name without a failure path; for messages. `buffer` has TN_LOCATION_NAME_MAX bytes. Returns
  * it. */
 const char *tn__location_text(tn_location at, char *buffer);

@@ -13,6 +13,7 @@
 
 /* Lowest first. */
 enum tn__rank {
+    TN__RANK_CONTROLLER = 2, /* a controller: policies and drivers are called under it */
     /* a manager's consumer of pending leases; drivers are called under it */
     TN__RANK_REAP = 5,
     TN__RANK_SIM = 10,      /* the simulated machine: it may call nothing of ours while held */

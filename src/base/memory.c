@@ -53,6 +53,22 @@ void *tn__zalloc(size_t bytes) {
     return tn__fault_alloc_due() ? NULL : tn__alloc_counted(calloc(1, bytes ? bytes : 1));
 }
 
+bool tn__grow(void *array, size_t *room, size_t count, size_t size) {
+    if (count < *room)
+        return true;
+    size_t more = *room ? *room * 2 : 16;
+    void *old, *now = more > *room && more <= SIZE_MAX / size ? tn__alloc(more * size) : NULL;
+    if (!now)
+        return false;
+    memcpy(&old, array, sizeof old);
+    if (count)
+        memcpy(now, old, count * size);
+    tn__free(old);
+    memcpy(array, &now, sizeof now);
+    *room = more;
+    return true;
+}
+
 void *tn__zalloc_line(size_t bytes) {
     if (bytes > SIZE_MAX - TN__CACHE_LINE || tn__fault_alloc_due())
         return NULL;

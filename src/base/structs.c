@@ -45,3 +45,22 @@ void tn__struct_out(void *out, const void *from, size_t ours) {
         memset((unsigned char *)out + ours, 0, theirs - ours);
     memcpy(out, &theirs, sizeof theirs);
 }
+
+tn_status tn__structs_out(void *out, size_t *inout_count, const void *from, size_t ours,
+                          size_t count, const char *name) {
+    if (!inout_count)
+        return tn__fail(TN_ERR_KIND, "the count is NULL");
+    if (*inout_count > 0) {
+        tn_status status = tn__struct_check_out(out, sizeof(size_t), name);
+        if (status != TN_OK)
+            return status;
+    }
+    size_t stride = *inout_count ? size_member(out) : 0;
+    for (size_t i = 0; i < count && i < *inout_count; i++) {
+        unsigned char *to = (unsigned char *)out + i * stride;
+        memcpy(to, &stride, sizeof stride);
+        tn__struct_out(to, (const unsigned char *)from + i * ours, ours);
+    }
+    *inout_count = count;
+    return TN_OK;
+}

@@ -163,6 +163,8 @@ static bool try_pins(attempt *a, tn__slot *slot) {
 static TN__COLD tn_status attempt_error(const attempt *a) {
     if (a->status != TN_ERR_HANDLE && a->status != TN_ERR_UNAVAILABLE)
         return tn__life_refuse(a->status);
+    if (tn__life_closed(a->life)) /* meanwhile: its last version has no values */
+        return tn__life_refuse(TN_ERR_CLOSED);
     const tn__pin *pin = &a->pins->pin[a->failed];
     tn_handle handle = {a->life->manager, tn__load_rlx(&pin->index), tn__load_rlx(&pin->type)};
     if (a->status == TN_ERR_HANDLE)

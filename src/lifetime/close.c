@@ -68,7 +68,7 @@ static bool any(const tn__totals *t) {
 
 /* One attempt: TN_OK with *closed, or without: try anew. */
 static tn_status attempt(tn__life *life, bool *closed) {
-    tn__removal *closing = tn__removal_new(NULL, 0);
+    tn__removal *closing = tn__removal_new(NULL, 0, 0);
     if (!closing)
         return tn__no_memory();
     set_word(life, (uintptr_t)closing);
@@ -153,7 +153,7 @@ tn_status tn__life_close_force(tn__life *life, tn_status (*sync)(void *context),
     tn_status status = tn__life_thread(life, &thread);
     if (status != TN_OK)
         return status;
-    tn__removal *closing = tn__removal_new(NULL, 0);
+    tn__removal *closing = tn__removal_new(NULL, 0, 0);
     if (!closing)
         return tn__no_memory();
     status = shut_out(life, closing);

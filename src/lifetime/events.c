@@ -57,8 +57,7 @@ tn_status tn__event_take(tn__life *life, const tn_stream_info *info, tn__event *
     return TN_OK;
 }
 
-void tn__event_give(tn__life *life, tn__event *event) {
-    (void)life;
+void tn__event_give(tn__event *event) {
     tn__pool *home = event->home;
     tn__event *head = tn__load_rlx(&home->returned);
     do

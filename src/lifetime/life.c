@@ -152,6 +152,10 @@ tn_status tn__life_enter_guard_only(tn__life *life, tn__thread *thread) {
     return tn__life_refuse(tn__life_verdict(life, word, true));
 }
 
+tn_status tn__life_enter_parent(const tn__life *life) {
+    return manager_word(life) == TN__MANAGER_FORKED ? tn__life_refuse(TN_ERR_FORKED) : TN_OK;
+}
+
 bool tn__life_closed(const tn__life *life) { return manager_word(life) == TN__MANAGER_CLOSED; }
 
 /* ---- Counters --------------------------------------------------------------------------- */

@@ -62,6 +62,8 @@ TN_NODISCARD tn_status tn__life_enter(tn__life *life, tn__thread *thread, bool c
 TN_NODISCARD tn_status tn__life_enter_waited(tn__life *life);
 /* Guard only (M21, M235): locations, trace, clear trace. */
 TN_NODISCARD tn_status tn__life_enter_guard_only(tn__life *life, tn__thread *thread);
+/* Only whether this is a forked child: for what touches no state. */
+TN_NODISCARD tn_status tn__life_enter_parent(const tn__life *life);
 /* This thread ready for sections and with a slot. TN_ERR_HOST_MEMORY. *out_thread may be
  * NULL-checked by nobody: it is set on TN_OK. */
 TN_NODISCARD tn_status tn__life_thread(tn__life *life, tn__thread **out_thread);
@@ -69,6 +71,12 @@ TN_NODISCARD tn_status tn__life_thread(tn__life *life, tn__thread **out_thread);
 /* Sum over all slots of floor(c/2). Stable: the sum did not change while it was read (retried a
  * few times), and no counter was odd. */
 uint64_t tn__life_count(tn__life *life, bool *out_stable);
+
+/* The state version (M117): placement number plus lifetime count, read until it is stable. */
+uint64_t tn__state_version(tn__store *store, tn__life *life);
+/* The same for a stale check, the last step of an admission: waits until each odd counter is even.
+ * If it equals a version read before, nothing was counted since. No lock may be held. */
+uint64_t tn__state_version_settled(tn__store *store, tn__life *life);
 
 /* A warning through the hook. No lock may be held. */
 void tn__life_warn(tn__life *life, enum tn_diagnostic_kind kind, tn_status status, tn_location at,
@@ -84,6 +92,11 @@ TN_NODISCARD tn_status tn__life_hold(tn__life *life, const tn_handle *handles, s
                                      tn_location at, tn_hold *out);
 TN_NODISCARD tn_status tn__life_reserve(tn__life *life, tn_location at, uint64_t bytes,
                                         const char *label, tn_reservation *out);
+
+/* The same with bytes that a plan in flight has claimed at the location; they stay claimed on
+ * failure. */
+TN_NODISCARD tn_status tn__life_reserve_claimed(tn__life *life, tn_location at, uint64_t bytes,
+                                                const char *label, tn_reservation *out);
 
 /* What tn__life_take_begin() would say now (admission is reported before an alias, M56). */
 TN_NODISCARD tn_status tn__life_take_check(tn__life *life, const tn_reservation *reservation,
@@ -125,8 +138,8 @@ static inline bool tn__protected(const tn__protection *p) {
 /* Count the protections of each of `count` materializations. */
 void tn__life_protections(tn__life *life, tn__mat *const *mats, size_t count, tn__protection *out);
 /* Complete pending leases that pin one of them and whose events are done; a failing query leaves
- * them pending. */
-void tn__life_help(tn__life *life, tn__mat *const *mats, size_t count);
+ * them pending. False: this look found no other protection of any of them; true: perhaps. */
+bool tn__life_help(tn__life *life, tn__mat *const *mats, size_t count);
 
 /* Counts of the whole manager (close, snapshot heads). */
 typedef struct tn__totals {
@@ -148,12 +161,21 @@ typedef struct tn__seen {
     uint64_t bytes;    /* reservation */
     uint64_t admitted; /* reservation: order of admission, with `tie` */
     uint64_t tie;
-    const char *label; /* reservation */
+    const char *label; /* reservation: TN__LABEL_BYTES, zero-padded */
+    void *record;      /* pending: for tn__life_seen_over() */
+    uint64_t word;
 } tn__seen;
+
+/* A reservation's label with its NUL, padded with zeros. */
+#define TN__LABEL_BYTES 256u
 
 /* One pass over all records. `each` returns false to stop (no memory). */
 bool tn__life_walk(tn__life *life, bool (*each)(void *context, const tn__seen *seen),
                    void *context);
+
+/* Whether the events of a pending record that was seen are complete at this moment, or it is over
+ * by now. Completes nothing; a query that fails says no, and leaves the thread's error alone. */
+bool tn__life_seen_over(tn__life *life, void *record, uint64_t word);
 
 /* How often an acquire of this manager had to look up twice (tests: bounded by the removals). */
 uint64_t tn__life_looks(tn__life *life);
@@ -171,16 +193,22 @@ void tn__life_counts(tn__life *life, tn__counts *out);
 /*
  * Take materializations that a plan will remove. The caller holds the claims of their handles and
  * no lock. On TN_OK they are TAKEN: acquires fail with `busy`, storage stays until
- * tn__removal_commit() or tn__removal_cancel(). TN_ERR_IN_USE with the three counts of the first
- * protected one; TN_ERR_SYSTEM the heavy fence failed, nothing is taken; TN_ERR_HOST_MEMORY.
+ * tn__removal_commit() or tn__removal_end(). `later`: how many the plan will make itself and
+ * remove later (tn__removal_add). TN_ERR_IN_USE with the three counts of the first protected one;
+ * TN_ERR_SYSTEM the heavy fence failed, nothing is taken; TN_ERR_HOST_MEMORY.
  */
 TN_NODISCARD tn_status tn__removal_take(tn__life *life, tn__mat *const *mats, size_t count,
-                                        tn__removal **out);
-/* Under store->lock, just before publishing the version without them: the state words become
+                                        size_t later, tn__removal **out);
+/* A materialization that is not published yet and that the same plan will remove: it is published
+ * already taken, so that nobody can use it in between. */
+void tn__removal_add(tn__removal *removal, tn__mat *mat);
+/* Whether it is taken by this plan. */
+bool tn__removal_has(const tn__removal *removal, const tn__mat *mat);
+/* Under store->lock, just before publishing the version without them: their state words become
  * GONE. */
-void tn__removal_commit(tn__life *life, tn__removal *removal);
-/* Give them back: LIVE again. */
-void tn__removal_cancel(tn__life *life, tn__removal *removal);
+void tn__removal_commit(tn__removal *removal, tn__mat *const *mats, size_t count);
+/* The end of every plan: what is left is given back, LIVE again, and the descriptor is let go. */
+void tn__removal_end(tn__life *life, tn__removal *removal);
 /* TN_ERR_IN_USE for a materialization (M113). */
 TN__COLD tn_status tn__in_use(const tn__life *life, const tn__mat *mat, const tn__protection *p,
                               tn_handle handle);
@@ -219,6 +247,8 @@ TN_NODISCARD tn_status tn__lease_add_stream(const tn_lease *lease, tn_stream str
 TN_NODISCARD tn_status tn__lease_release(const tn_lease *lease, bool wait);
 /* Holds and reservations. */
 TN_NODISCARD tn_status tn__record_release(void *record, uint64_t generation);
+/* The same by an operation of the manager that is under way: it is not refused as nested. */
+TN_NODISCARD tn_status tn__record_release_inside(void *record, uint64_t generation);
 bool tn__record_active(void *record, uint64_t generation);
 TN_NODISCARD tn_status tn__record_handles(void *record, uint64_t generation, tn_handle *out,
                                           size_t *inout_count);
@@ -230,7 +260,7 @@ TN_NODISCARD tn_status tn__reservation_read(const tn_reservation *reservation,
  * when it is complete. */
 typedef struct tn__event tn__event;
 TN_NODISCARD tn_status tn__event_take(tn__life *life, const tn_stream_info *info, tn__event **out);
-void tn__event_give(tn__life *life, tn__event *event);
+void tn__event_give(tn__event *event);
 tn_event tn__event_native(const tn__event *event);
 
 /* Test hook (MC114): forget the streams of an active lease. */

@@ -160,6 +160,8 @@ struct tn__slot {
     tn__pool *pools;                 /* owner only */
     _Atomic uint64_t looks;          /* written by the owner: acquires that had to look up twice */
     uint64_t ties;                   /* owner only: admissions by this slot */
+    /* owner only: locations seen tracked, by ledger position */
+    uint64_t tracked[(TN__LEDGER_COUNT + 63) / 64];
 };
 
 /* ---- The manager's lifetimes ------------------------------------------------------------ */
@@ -216,8 +218,10 @@ enum tn__decision {
 struct tn__removal {
     tn__garbage garbage;
     _Atomic uint32_t decision;
-    size_t count;
-    tn__mat *mats[];
+    /* what follows is the plan's alone */
+    size_t count;    /* to be decided on: sorted by address, so that a scan finds them quickly */
+    size_t total;    /* with those the plan has made itself */
+    tn__mat *mats[]; /* each knows its place (mat->place); NULL: gone */
 };
 
 /* ---- Between the files ------------------------------------------------------------------ */
@@ -262,6 +266,8 @@ void tn__block_give_back(tn__block *block);
 tn__record *tn__record_obtain(tn__slot *slot); /* FREE, owned by the caller; NULL: no memory */
 /* FREE already; own: the calling thread's slot */
 void tn__record_recycle(tn__record *record, tn__slot *own);
+/* The label as text, padded with zeros: counts only if the record's word stays. */
+void tn__record_label(tn__record *record, char label[TN__LABEL_BYTES]);
 tn__pins *tn__record_pins(tn__record *record, size_t count);
 tn__events *tn__record_events(tn__record *record, size_t count);
 void tn__record_forget(tn__record *record); /* frees arrays; at destroy */
@@ -324,8 +330,12 @@ static inline tn__pin_view tn__pin_view_of(tn__record *record) {
     return view;
 }
 
+/* reap.c: as tn__life_help(), for those that a removal names */
+bool tn__removal_help(tn__life *life, const tn__removal *removal);
 /* removal.c: the decision word, for removals and for close */
-TN_NODISCARD tn__removal *tn__removal_new(tn__mat *const *mats, size_t count);
+TN_NODISCARD tn__removal *tn__removal_new(tn__mat *const *mats, size_t count, size_t later);
+/* Whether it is one of those to be decided on. */
+bool tn__removal_names(const tn__removal *removal, const tn__mat *mat);
 /* A reader's part: false: TAKEN, the reader fails. True: it may go on; *mine: this call aborted
  * the plan and owes it an outcome. */
 bool tn__decision_meet(tn__removal *removal, bool *mine);

@@ -157,11 +157,7 @@ tn_status tn__reservation_read(const tn_reservation *reservation, tn_reservation
     tn_reservation_info info = {.size = sizeof info,
                                 .at = tn__what_location(tn__load_rlx(&record->what)),
                                 .bytes = tn__load_rlx(&record->pair.high)};
-    _Atomic uint64_t *label = tn__load_acq(&record->label); /* [arrays] */
-    for (size_t i = 0; i < TN__LABEL_WORDS; i++) {
-        uint64_t text = label ? tn__load_rlx(&label[i]) : 0;
-        memcpy(info.label + i * sizeof text, &text, sizeof text);
-    }
+    tn__record_label(record, info.label);
     if (!unchanged(record, word))
         return ended();
     tn__struct_out(out, &info, sizeof info);

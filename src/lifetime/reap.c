@@ -55,11 +55,10 @@ bool tn__pending_complete(tn__slot *own, tn__record *record, uint64_t word) {
 }
 
 void tn__pending_consume(tn__record *record, tn__slot *own) {
-    tn__life *life = record->slot->life;
     tn__events *events = tn__load_rlx(&record->events);
     uint32_t count = tn__load_rlx(&record->event_count);
     for (uint32_t i = 0; i < count; i++)
-        tn__event_give(life, tn__load_rlx(&events->event[i]));
+        tn__event_give(tn__load_rlx(&events->event[i]));
     tn__store_rlx(&record->event_count, 0);
     uint64_t word = tn__load_rlx(&record->pair.low);
     TN_ASSERT(tn__word_state(word) == TN__DONE);
@@ -167,20 +166,26 @@ tn_status tn__life_reap_now(tn__life *life) {
 typedef struct help {
     tn__life *life;
     tn__slot *own;
-    tn__mat *const *mats;
+    const tn__removal *removal; /* those that pin one of these, or */
+    tn__mat *const *mats;       /* of these, or (NULL) all */
     size_t count;
-    bool wait; /* wait for the events instead of asking once */
+    bool wait;      /* wait for the events instead of asking once */
+    bool protected; /* one of them seems to be in use, or pending still */
     tn_status status;
 } help;
 
 static bool concerns(const help *h, tn__record *record) {
-    if (!h->mats)
+    if (!h->mats && !h->removal)
         return true;
     tn__pin_view view = tn__pin_view_of(record);
-    for (size_t i = 0; i < view.count; i++)
+    for (size_t i = 0; i < view.count; i++) {
+        const tn__mat *mat = tn__load_rlx(&view.pins->pin[i].mat);
+        if (h->removal && tn__removal_names(h->removal, mat))
+            return true;
         for (size_t m = 0; m < h->count; m++)
-            if (tn__load_rlx(&view.pins->pin[i].mat) == h->mats[m])
+            if (mat == h->mats[m])
                 return true;
+    }
     return false;
 }
 
@@ -201,8 +206,14 @@ static tn_status wait_events(tn__life *life, tn__record *record, uint64_t word) 
 
 static tn__scan_step visit_help(void *context, tn__record *record, uint64_t word) {
     help *h = context;
-    if (tn__word_state(word) != TN__PENDING || !concerns(h, record))
+    enum tn__record_state state = tn__word_state(word);
+    bool protects = state == TN__ACTIVE || state == TN__RELEASING || state == TN__PENDING;
+    if (!protects || !concerns(h, record))
         return TN__SCAN_ON;
+    if (state != TN__PENDING) {
+        h->protected = true;
+        return TN__SCAN_ON;
+    }
     bool failed = false, over;
     if (h->wait) {
         h->status = wait_events(h->life, record, word);
@@ -212,27 +223,36 @@ static tn__scan_step visit_help(void *context, tn__record *record, uint64_t word
     }
     if (over)
         tn__pending_complete(h->own, record, word);
+    else
+        h->protected = true;
     return h->status == TN_OK ? TN__SCAN_ON : TN__SCAN_STOP;
 }
 
-void tn__life_help(tn__life *life, tn__mat *const *mats, size_t count) {
-    tn__thread *thread;
-    if (count == 0 || tn__life_thread(life, &thread) != TN_OK)
-        /* without a slot nothing can be completed: the leases stay pending, which is safe */
-        return;
-    help h = {life, tn__life_own_slot(life, thread), mats, count, false, TN_OK};
-    tn__scan(life, visit_help, &h);
-}
-
-tn_status tn__life_wait_pending(tn__life *life) {
+static tn_status help_all(tn__life *life, help *h) {
     tn__thread *thread;
     tn_status status = tn__life_thread(life, &thread);
     if (status != TN_OK)
         return status;
-    help h = {life, tn__life_own_slot(life, thread), NULL, 0, true, TN_OK};
-    tn__scan(life, visit_help, &h);
-    if (h.status != TN_OK)
-        return h.status;
+    h->life = life;
+    h->own = tn__life_own_slot(life, thread);
+    tn__scan(life, visit_help, h);
+    return h->status;
+}
+
+/* Without a slot nothing can be completed: the leases stay pending, which is safe. */
+bool tn__life_help(tn__life *life, tn__mat *const *mats, size_t count) {
+    help h = {.mats = mats, .count = count};
+    return count > 0 && (help_all(life, &h) != TN_OK || h.protected);
+}
+
+bool tn__removal_help(tn__life *life, const tn__removal *removal) {
+    help h = {.removal = removal};
+    return help_all(life, &h) != TN_OK || h.protected;
+}
+
+tn_status tn__life_wait_pending(tn__life *life) {
+    help h = {.wait = true};
+    tn_status status = help_all(life, &h);
     uint64_t completed = 0;
-    return tn__life_reap(life, &completed);
+    return status == TN_OK ? tn__life_reap(life, &completed) : status;
 }

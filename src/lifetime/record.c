@@ -154,3 +154,14 @@ tn__events *tn__record_events(tn__record *record, size_t count) {
     tn__store_rel(&record->events, events); /* [arrays] */
     return events;
 }
+
+void tn__record_label(tn__record *record, char label[TN__LABEL_BYTES]) {
+    _Atomic uint64_t *words = tn__load_acq(&record->label); /* [arrays] */
+    for (size_t i = 0; i < TN__LABEL_WORDS; i++) {
+        uint64_t word = words ? tn__load_rlx(&words[i]) : 0;
+        memcpy(label + i * sizeof word, &word, sizeof word);
+    }
+    label[TN__LABEL_BYTES - 1] = '\0';
+    size_t n = strlen(label); /* behind it stands what an earlier life has left */
+    memset(label + n, 0, TN__LABEL_BYTES - n);
+}

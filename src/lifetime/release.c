@@ -16,6 +16,7 @@ typedef struct ending {
     tn__life *life; /* valid inside a section that saw the record open, and while it is RELEASING */
     tn__thread *thread;
     tn__slot *own;
+    bool inside; /* by a plan in flight, whose entry was checked */
 } ending;
 
 /* In a section. True: it is over already, or ended by this look. */
@@ -82,7 +83,7 @@ static void end_reservation(ending *e) {
 static void give_events(ending *e, size_t count) {
     tn__events *events = tn__load_rlx(&e->record->events);
     for (size_t i = 0; i < count; i++)
-        tn__event_give(e->life, tn__load_rlx(&events->event[i]));
+        tn__event_give(tn__load_rlx(&events->event[i]));
     tn__store_rlx(&e->record->event_count, 0);
 }
 
@@ -95,7 +96,7 @@ static tn_status record_one(ending *e, const tn__stream_node *node, tn__event **
     TN__AT(TN__POINT_RECORD_EVENT, e->record);
     status = tn__event_record(e->life->driver, tn__event_native(*out), tn__load_rlx(&node->stream));
     if (status != TN_OK)
-        tn__event_give(e->life, *out);
+        tn__event_give(*out);
     return status;
 }
 
@@ -237,7 +238,8 @@ static enum attempt attempt(ending *e, tn_status *status) {
     *status = TN_OK;
     if (over_already(e))
         return ENDED;
-    *status = tn__life_enter(e->life, e->thread, true);
+    if (!e->inside)
+        *status = tn__life_enter(e->life, e->thread, true);
     if (*status != TN_OK)
         return ENDED;
     e->own = tn__life_known_slot(e->life, e->thread);
@@ -257,8 +259,9 @@ static enum attempt attempt(ending *e, tn_status *status) {
     return ENDED;
 }
 
-static tn_status end(void *record, uint64_t generation, bool wait) {
-    ending e = {.record = record, .generation = generation, .thread = tn__thread_self()};
+static tn_status end(void *record, uint64_t generation, bool wait, bool inside) {
+    ending e = {
+        .record = record, .generation = generation, .thread = tn__thread_self(), .inside = inside};
     if (!record)
         return TN_OK;
     if (!e.thread)
@@ -280,9 +283,13 @@ static tn_status end(void *record, uint64_t generation, bool wait) {
 }
 
 tn_status tn__lease_release(const tn_lease *lease, bool wait) {
-    return end(lease->record, lease->generation, wait);
+    return end(lease->record, lease->generation, wait, false);
 }
 
 tn_status tn__record_release(void *record, uint64_t generation) {
-    return end(record, generation, false);
+    return end(record, generation, false, false);
+}
+
+tn_status tn__record_release_inside(void *record, uint64_t generation) {
+    return end(record, generation, false, true);
 }

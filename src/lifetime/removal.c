@@ -13,19 +13,48 @@
  * A reader's section is finite, so the waits here are. The descriptor is freed after a grace
  * period after all state words have left it.
  */
+#include <stdlib.h>
+#include <string.h>
+
 #include "lifetime/lifetime_priv.h"
 
 static void free_removal(tn__garbage *garbage) { tn__free(garbage); }
 
-tn__removal *tn__removal_new(tn__mat *const *mats, size_t count) {
-    tn__removal *removal = tn__zalloc(sizeof *removal + count * sizeof(tn__mat *));
+static int by_address(const void *a, const void *b) {
+    uintptr_t x = (uintptr_t) * (tn__mat *const *)a, y = (uintptr_t) * (tn__mat *const *)b;
+    return (x > y) - (x < y);
+}
+
+tn__removal *tn__removal_new(tn__mat *const *mats, size_t count, size_t later) {
+    size_t room = count + later;
+    tn__removal *removal = NULL;
+    if (room >= count && room <= UINT32_MAX)
+        removal = tn__zalloc(sizeof *removal + room * sizeof(tn__mat *));
     if (!removal)
         return NULL;
     removal->garbage.free = free_removal;
-    removal->count = count;
+    removal->count = removal->total = count;
+    if (count)
+        memcpy(removal->mats, mats, count * sizeof *mats);
+    if (count > 1)
+        qsort(removal->mats, count, sizeof *mats, by_address);
     for (size_t i = 0; i < count; i++)
-        removal->mats[i] = mats[i];
+        removal->mats[i]->place = (uint32_t)i;
     return removal;
+}
+
+bool tn__removal_names(const tn__removal *removal, const tn__mat *mat) {
+    size_t low = 0, high = removal->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (removal->mats[middle] == mat)
+            return true;
+        if ((uintptr_t)removal->mats[middle] < (uintptr_t)mat)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return false;
 }
 
 /* ---- The decision word ------------------------------------------------------------------ */
@@ -56,12 +85,9 @@ static bool pins_one_of(tn__record *record, const tn__removal *removal) {
     if (removal->count == 0)
         return true; /* close: every record counts */
     tn__pin_view view = tn__pin_view_of(record);
-    for (size_t i = 0; i < view.count; i++) {
-        const tn__mat *mat = tn__load_rlx(&view.pins->pin[i].mat);
-        for (size_t m = 0; m < removal->count; m++)
-            if (mat == removal->mats[m])
-                return true;
-    }
+    for (size_t i = 0; i < view.count; i++)
+        if (tn__removal_names(removal, tn__load_rlx(&view.pins->pin[i].mat)))
+            return true;
     return false;
 }
 
@@ -123,13 +149,16 @@ int tn__decision_settle(tn__life *life, tn__removal *removal) {
 
 /* ---- Removal of materializations -------------------------------------------------------- */
 
+static void set_state(tn__mat *mat, uintptr_t state) {
+    /* [state] release. Pairs: acquire in acquire.c. Orders: the descriptor's fields -> the word
+     * that shows it; what a plan did -> LIVE or GONE. Without: a reader looks into a descriptor
+     * that is not written yet. */
+    tn__store_rel(&mat->state, state);
+}
+
 static void set_states(tn__removal *removal, uintptr_t state) {
-    for (size_t i = 0; i < removal->count; i++) {
-        /* [state] release. Pairs: acquire in acquire.c. Orders: the descriptor's fields -> the
-         * word that shows it; what a plan did -> LIVE or GONE. Without: a reader looks into a
-         * descriptor that is not written yet. */
-        tn__store_rel(&removal->mats[i]->state, state);
-    }
+    for (size_t i = 0; i < removal->count; i++)
+        set_state(removal->mats[i], state);
 }
 
 tn_status tn__in_use(const tn__life *life, const tn__mat *mat, const tn__protection *p,
@@ -148,63 +177,114 @@ tn_status tn__in_use(const tn__life *life, const tn__mat *mat, const tn__protect
     return TN_ERR_IN_USE;
 }
 
-/* The first protected materialization; `certain`: one of them was in use a moment ago, so at
- * least one use is reported. */
+#define TOGETHER 64
+
+/* The first protected materialization, in the caller's order; `certain`: one of them was in use a
+ * moment ago, so at least one use is reported. */
 static tn_status report_in_use(tn__life *life, tn__mat *const *mats, size_t count, bool certain) {
-    for (size_t i = 0; i < count; i++) {
-        tn__protection p;
-        tn__life_protections(life, &mats[i], 1, &p);
-        if (!tn__protected(&p) && certain && i + 1 == count)
-            p.uses = 1;
-        if (tn__protected(&p)) {
-            tn_handle handle = {life->manager, mats[i]->index, NULL};
-            return tn__in_use(life, mats[i], &p, handle);
+    for (size_t from = 0; from < count; from += TOGETHER) {
+        tn__protection p[TOGETHER];
+        size_t n = count - from < TOGETHER ? count - from : TOGETHER;
+        tn__life_protections(life, mats + from, n, p);
+        for (size_t i = 0; i < n; i++) {
+            const tn__mat *mat = mats[from + i];
+            if (!tn__protected(&p[i]) && certain && from + i + 1 == count)
+                p[i].uses = 1;
+            if (tn__protected(&p[i])) {
+                tn_handle handle = {life->manager, mat->index, NULL};
+                return tn__in_use(life, mat, &p[i], handle);
+            }
         }
     }
     return TN_OK;
 }
 
-static tn_status attempt(tn__life *life, tn__mat *const *mats, size_t count, tn__removal **out) {
-    tn__removal *removal = tn__removal_new(mats, count);
-    if (!removal)
-        return tn__no_memory();
+/* The state words point to the descriptor and the plan is decided: 1 taken, 0 in use, -1 try
+ * anew. */
+static tn_status decide(tn__life *life, tn__removal *removal, int *settled) {
     set_states(removal, (uintptr_t)removal);
     TN__AT(TN__POINT_TRYING, removal);
     tn_status status = tn__heavy_fence(); /* [fence] state words stored -> pins loaded */
-    int settled = 0;
+    *settled = 0;
     if (status == TN_OK)
-        settled = tn__decision_settle(life, removal);
+        *settled = tn__decision_settle(life, removal);
     else
         tn__decision_withdraw(removal);
+    if (*settled != 1)
+        set_states(removal, TN__MAT_LIVE);
+    return status;
+}
+
+static tn_status attempt(tn__life *life, tn__mat *const *mats, size_t count, size_t later,
+                         tn__removal **out) {
+    tn__removal *removal = tn__removal_new(mats, count, later);
+    if (!removal)
+        return tn__no_memory();
+    tn_status status = TN_OK;
+    int settled;
+    if (tn__removal_help(life, removal)) /* settles it cheaply */
+        status = report_in_use(life, mats, count, false);
+    if (status != TN_OK) {
+        tn__free(removal); /* nobody has seen it */
+        return status;
+    }
+    status = decide(life, removal, &settled);
     if (settled == 1) {
         TN__AT(TN__POINT_TAKEN, removal);
         *out = removal;
         return TN_OK;
     }
-    set_states(removal, TN__MAT_LIVE);
     tn__garbage_push(life, &removal->garbage);
     if (status != TN_OK)
         return status;
     return settled == 0 ? report_in_use(life, mats, count, true) : TN_OK;
 }
 
-tn_status tn__removal_take(tn__life *life, tn__mat *const *mats, size_t count, tn__removal **out) {
+/* Nothing to decide: only what the plan will make itself. */
+static tn_status take_none(size_t later, tn__removal **out) {
+    tn__removal *removal = tn__removal_new(NULL, 0, later);
+    if (!removal)
+        return tn__no_memory();
+    tn__store_rlx(&removal->decision, TN__TAKEN); /* [no-order] nobody has seen it */
+    *out = removal;
+    return TN_OK;
+}
+
+tn_status tn__removal_take(tn__life *life, tn__mat *const *mats, size_t count, size_t later,
+                           tn__removal **out) {
     tn__assert_may_wait("removal");
-    tn__life_help(life, mats, count);
-    tn_status status = report_in_use(life, mats, count, false);
     *out = NULL;
+    if (count == 0)
+        return take_none(later, out);
+    tn_status status = TN_OK;
     while (status == TN_OK && !*out)
-        status = attempt(life, mats, count, out);
+        status = attempt(life, mats, count, later, out);
     return status;
 }
 
-void tn__removal_commit(tn__life *life, tn__removal *removal) {
+void tn__removal_add(tn__removal *removal, tn__mat *mat) {
     TN_ASSERT(decision(removal) == TN__TAKEN);
-    set_states(removal, TN__MAT_GONE);
-    tn__garbage_push(life, &removal->garbage);
+    mat->place = (uint32_t)removal->total;
+    removal->mats[removal->total++] = mat;
+    set_state(mat, (uintptr_t)removal);
 }
 
-void tn__removal_cancel(tn__life *life, tn__removal *removal) {
-    set_states(removal, TN__MAT_LIVE);
+bool tn__removal_has(const tn__removal *removal, const tn__mat *mat) {
+    return mat->place < removal->total && removal->mats[mat->place] == mat;
+}
+
+void tn__removal_commit(tn__removal *removal, tn__mat *const *mats, size_t count) {
+    TN_ASSERT(decision(removal) == TN__TAKEN);
+    for (size_t i = 0; i < count; i++) {
+        TN_ASSERT(tn__removal_has(removal, mats[i]));
+        removal->mats[mats[i]->place] = NULL;
+        set_state(mats[i], TN__MAT_GONE);
+    }
+}
+
+void tn__removal_end(tn__life *life, tn__removal *removal) {
+    for (size_t i = 0; i < removal->total; i++)
+        if (removal->mats[i])
+            set_state(removal->mats[i], TN__MAT_LIVE);
     tn__garbage_push(life, &removal->garbage);
 }

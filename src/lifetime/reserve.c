@@ -7,10 +7,17 @@
 
 #include "lifetime/lifetime_priv.h"
 
-static bool tracked(tn__life *life, tn_location at) {
+/* What is tracked stays tracked, so that a slot may remember it. */
+static bool tracked(tn__slot *slot, tn_location at) {
+    size_t position =
+        (size_t)(tn__store_ledger(slot->life->store, at) - slot->life->store->ledgers);
+    if (tn__likely(slot->tracked[position / 64] >> position % 64 & 1))
+        return true;
     tn__rcu_lock();
-    bool is = tn__version_place(tn__store_current(life->store), at) != NULL;
+    bool is = tn__version_place(tn__store_current(slot->life->store), at) != NULL;
     tn__rcu_unlock();
+    if (is)
+        slot->tracked[position / 64] |= UINT64_C(1) << position % 64;
     return is;
 }
 
@@ -22,12 +29,11 @@ static bool store_label(tn__record *record, const char *label) {
             return false;
         tn__store_rel(&record->label, words); /* [arrays] */
     }
-    char text[TN__LABEL_WORDS * sizeof(uint64_t)] = "";
-    memcpy(text, label, strnlen(label, sizeof text - 1));
-    for (size_t i = 0; i < TN__LABEL_WORDS; i++) {
-        uint64_t word;
-        memcpy(&word, text + i * sizeof word, sizeof word);
-        tn__store_rlx(&words[i], word);
+    size_t n = strnlen(label, TN__LABEL_BYTES - 1) + 1; /* what is behind the NUL is anything */
+    for (size_t i = 0; i < n; i += sizeof(uint64_t)) {
+        uint64_t word = 0;
+        memcpy(&word, label + i, n - i < sizeof word ? n - i - 1 : sizeof word);
+        tn__store_rlx(&words[i / sizeof word], word);
     }
     return true;
 }
@@ -42,7 +48,7 @@ static tn__record *prepare(tn__slot *slot, tn_location at, const char *label) {
     }
     tn__store_rlx(&record->what, tn__what(TN__KIND_RESERVATION, at));
     tn__store_rlx(&record->pin_count, 0);
-    tn__store_rlx(&record->admitted, tn__mono_ns());
+    tn__store_rlx(&record->admitted, tn__ticks());
     tn__store_rlx(&record->tie, ++slot->ties);
     return record;
 }
@@ -105,22 +111,46 @@ static tn_status first_reserve(tn__slot *slot, tn__record *record, tn_location a
             tn__build_abort(&build);
     }
     tn__unlock(&store->lock);
-    if (status != TN_OK)
-        tn__ledger_unclaim(ledger, bytes);
     tn__life_wake(slot->life);
     return status;
 }
 
-static tn_status later_reserve(tn__slot *slot, tn__record *record, tn_location at,
-                               uint64_t generation, uint64_t bytes) {
+/* Bytes that nobody has claimed before: one step charges them. */
+static tn_status charge(tn__slot *slot, tn__record *record, tn_location at, uint64_t generation,
+                        uint64_t bytes) {
+    tn__ledger *ledger = tn__store_ledger(slot->life->store, at);
+    if (!tn__ledger_charge(ledger, bytes))
+        return tn__store_refuse(slot->life->store, at, bytes);
     tn_status status = activate(slot, record, generation, bytes, NULL);
     if (status != TN_OK)
-        tn__ledger_uncharge(tn__store_ledger(slot->life->store, at), bytes);
+        tn__ledger_uncharge(ledger, bytes);
     return status;
 }
 
-tn_status tn__life_reserve(tn__life *life, tn_location at, uint64_t bytes, const char *label,
-                           tn_reservation *out) {
+static tn_status claim_first(tn__slot *slot, tn__record *record, tn_location at,
+                             uint64_t generation, uint64_t bytes) {
+    tn__ledger *ledger = tn__store_ledger(slot->life->store, at);
+    if (!tn__ledger_claim(ledger, bytes))
+        return tn__store_refuse(slot->life->store, at, bytes);
+    tn_status status = first_reserve(slot, record, at, generation, bytes);
+    if (status != TN_OK)
+        tn__ledger_unclaim(ledger, bytes);
+    return status;
+}
+
+/* Bytes that a plan in flight has claimed. */
+static tn_status settle(tn__slot *slot, tn__record *record, tn_location at, uint64_t generation,
+                        uint64_t bytes) {
+    tn__ledger *ledger = tn__store_ledger(slot->life->store, at);
+    tn__ledger_settle(ledger, bytes);
+    tn_status status = activate(slot, record, generation, bytes, NULL);
+    if (status != TN_OK)
+        tn__ledger_reclaim(ledger, bytes);
+    return status;
+}
+
+static tn_status reserve(tn__life *life, tn_location at, uint64_t bytes, const char *label,
+                         bool claimed, tn_reservation *out) {
     tn__thread *thread;
     tn_status status = tn__life_thread(life, &thread);
     if (status != TN_OK)
@@ -129,21 +159,30 @@ tn_status tn__life_reserve(tn__life *life, tn_location at, uint64_t bytes, const
     tn__record *record = prepare(slot, at, label);
     if (!record)
         return tn__no_memory();
-    tn__ledger *ledger = tn__store_ledger(life->store, at);
     uint64_t generation = tn__word_generation(tn__load_rlx(&record->pair.low)) + 1;
-    bool known = tracked(life, at);
-    if (!(known ? tn__ledger_charge(ledger, bytes) : tn__ledger_claim(ledger, bytes)))
-        status = tn__store_refuse(life->store, at, bytes);
-    else if (known)
-        status = later_reserve(slot, record, at, generation, bytes);
+    bool known = tracked(slot, at);
+    if (claimed)
+        status = known ? settle(slot, record, at, generation, bytes)
+                       : first_reserve(slot, record, at, generation, bytes);
     else
-        status = first_reserve(slot, record, at, generation, bytes);
+        status = known ? charge(slot, record, at, generation, bytes)
+                       : claim_first(slot, record, at, generation, bytes);
     if (status != TN_OK) {
         tn__record_recycle(record, slot);
         return status;
     }
     *out = (tn_reservation){record, generation};
     return TN_OK;
+}
+
+tn_status tn__life_reserve(tn__life *life, tn_location at, uint64_t bytes, const char *label,
+                           tn_reservation *out) {
+    return reserve(life, at, bytes, label, false, out);
+}
+
+tn_status tn__life_reserve_claimed(tn__life *life, tn_location at, uint64_t bytes,
+                                   const char *label, tn_reservation *out) {
+    return reserve(life, at, bytes, label, true, out);
 }
 
 /* ---- adopt_reserved --------------------------------------------------------------------- */

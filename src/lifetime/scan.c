@@ -45,9 +45,10 @@ static void add_protection(tn__protection *p, uint64_t word, uint64_t what) {
 }
 
 /* What was read speaks of the life that `word` names. A release that begins meanwhile (ACTIVE ->
- * RELEASING, which is no effect and is not counted) changes nothing of it: to leave the record out then
- * would lose a use that an exact snapshot must have. */
+ * RELEASING, which is no effect and is not counted) changes nothing of it: to leave the record out
+ * then would lose a use that an exact snapshot must have. */
 static bool same_life(tn__record *record, uint64_t word) {
+    TN__AT(TN__POINT_SEEN, record);
     /* [word] acquire fence. Pairs: release stores of pins and words. Orders: the fields read ->
      * the second reading of the word; an acquire load alone cannot order what came before it.
      * Without: fields of the next life count for this one. */
@@ -150,27 +151,21 @@ static unsigned seen_kind(uint64_t word, uint64_t what) {
     }
 }
 
-/* The label in words, which a later life of the record may be rewriting: the copy counts only if
- * the word stays. */
-static void copy_label(tn__record *record, char *label) {
-    _Atomic uint64_t *words = tn__load_acq(&record->label); /* [arrays] */
-    for (size_t i = 0; i < TN__LABEL_WORDS; i++) {
-        uint64_t word = words ? tn__load_rlx(&words[i]) : 0;
-        memcpy(label + i * sizeof word, &word, sizeof word);
-    }
-}
-
 static bool show(walk *w, tn__record *record, uint64_t word, tn__pin_view view,
                  tn__seen_pin *pins) {
-    char label[TN__LABEL_WORDS * sizeof(uint64_t)];
+    char label[TN__LABEL_BYTES];
     uint64_t what = tn__load_rlx(&record->what);
-    tn__seen seen = {
-        .what = seen_kind(word, what), .at = tn__what_location(what), .pins = pins, .label = label};
+    tn__seen seen = {.what = seen_kind(word, what),
+                     .at = tn__what_location(what),
+                     .pins = pins,
+                     .label = label,
+                     .record = record,
+                     .word = word};
     if (seen.what == TN__SEEN_RESERVATION) {
         seen.bytes = tn__load_rlx(&record->pair.high);
         seen.admitted = tn__load_rlx(&record->admitted);
         seen.tie = tn__load_rlx(&record->tie);
-        copy_label(record, label);
+        tn__record_label(record, label);
     } else {
         seen.pin_count = view.count;
         for (size_t i = 0; i < view.count; i++)
@@ -200,4 +195,13 @@ bool tn__life_walk(tn__life *life, bool (*each)(void *context, const tn__seen *s
     walk w = {each, context, true};
     tn__scan(life, visit_walk, &w);
     return w.ok;
+}
+
+bool tn__life_seen_over(tn__life *life, void *record, uint64_t word) {
+    tn_error kept = *tn__error_current();
+    bool failed = false;
+    bool over = tn__pending_done(life, record, word, &failed);
+    if (failed)
+        tn__error_restore(&kept);
+    return over;
 }

@@ -95,8 +95,11 @@ tn_status tn_manager_reserve(tn_manager *m, tn_location at, uint64_t bytes, cons
         status = tn__manager_enter(m, false, &thread);
     if (status == TN_OK)
         status = tn__driver_check_location(m->driver, at, &at);
-    if (status == TN_OK)
+    if (status == TN_OK) {
         status = tn__life_reserve(m->life, at, bytes, label, out);
+        if (status != TN_OK)
+            tn__verdict_here(m->id, m->store, m->life);
+    }
     return tn__done(m, status);
 }
 

@@ -73,28 +73,11 @@ tn_status tn_manager_register_source(tn_manager *m, const tn_value_spec *spec,
 
 /* ---- Actions ---------------------------------------------------------------------------- */
 
-/* M16, the half that needs no state: a kind out of range is no location. An index is checked
- * later (M83). */
-static tn_status location_form(tn_location at) {
-    if (at.kind < TN_LOCATION_PAGEABLE || at.kind > TN_LOCATION_CUDA)
-        return tn__fail(TN_ERR_KIND, "kind %u is no location", (unsigned)at.kind);
-    return TN_OK;
-}
-
-static tn_status action_form(const tn_action *action) {
-    tn_status status = tn__handle_in(action->handle);
-    if (status == TN_OK && action->kind != TN_ACTION_DISCARD)
-        status = location_form(action->at);
-    if (status == TN_OK && action->from.kind != TN_LOCATION_NONE)
-        status = location_form(action->from);
-    return status;
-}
-
 static tn_status act(tn_manager *m, const tn_action *action, tn_stream stream, tn_report *out) {
     tn__thread *thread;
     tn_status status = tn__not_null(m, "the manager");
     if (status == TN_OK)
-        status = action_form(action);
+        status = tn__action_form(action);
     if (status == TN_OK && out)
         status = tn__struct_check_out(out, sizeof(size_t), "tn_report");
     if (status == TN_OK)

@@ -181,15 +181,3 @@ void tn__owners_release(tn__store *s, const tn_storage *storages, size_t count) 
         erase(shard, (uint32_t)(e - shard->entries));
     }
 }
-
-void tn__owners_rename(tn__store *s, const tn_storage *storages, size_t count, tn_handle handle) {
-    tn__assert_locked(&s->lock);
-    for (size_t i = 0; i < count; i++) {
-        struct entry *e = find(s->owners, &storages[i]);
-        TN_ASSERT(e != NULL || storages[i].bytes == 0);
-        if (!e)
-            continue;
-        e->index = handle.index;
-        e->type = handle.type;
-    }
-}

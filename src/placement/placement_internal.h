@@ -54,6 +54,8 @@ typedef struct tn__mat {
     tn__node node;
     /* written by the plan that removes it (LIVE <-> descriptor -> GONE); read by acquires */
     _Atomic uintptr_t state;
+    /* its place in the descriptor that wants it; the claiming plan's alone */
+    uint32_t place;
     tn_payload payload; /* owned until the removal is committed */
     uint64_t index;     /* of its value */
     tn_location at;
@@ -146,6 +148,8 @@ const tn__place *tn__version_place(const tn_version *v, tn_location at);
 const tn__value *tn__version_next(const tn_version *v, uint64_t index);
 /* The first materialization at a place whose value index is >= `index`; NULL: none. */
 tn__mat *tn__place_next(const tn__place *place, uint64_t index);
+/* All items of a tree, in ascending order of index. */
+void tn__radix_items(const tn__radix *r, void (*item)(void *context, void *item), void *context);
 /* M7 but for the foreign check, without a detail: why the handle is refused, or *out. */
 enum tn_handle_cause tn__version_judge(const tn_version *v, uint64_t index,
                                        const tn_value_type *type, const tn__value **out);
@@ -319,7 +323,5 @@ TN_NODISCARD tn_status tn__owners_claim(tn__store *s, const tn_storage *storages
                                         tn_handle handle, tn_location at);
 /* Give them up. Under store->lock. */
 void tn__owners_release(tn__store *s, const tn_storage *storages, size_t count);
-/* Correct the handle of claims taken before the handle was issued (adopt). Under store->lock. */
-void tn__owners_rename(tn__store *s, const tn_storage *storages, size_t count, tn_handle handle);
 
 #endif

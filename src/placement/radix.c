@@ -133,10 +133,16 @@ static void walk_below(tn__radix_node *n, uint32_t shift, const tn__radix_visito
         else if (child && v->item)
             v->item(v->context, child);
     }
-    v->node(v->context, &n->node);
+    if (v->node)
+        v->node(v->context, &n->node);
 }
 
 void tn__radix_walk(const tn__radix *r, const tn__radix_visitor *visitor) {
     if (r->root)
         walk_below(r->root, (r->levels - 1) * TN__RADIX_BITS, visitor);
+}
+
+void tn__radix_items(const tn__radix *r, void (*item)(void *context, void *item), void *context) {
+    tn__radix_visitor visitor = {.context = context, .item = item};
+    tn__radix_walk(r, &visitor);
 }

@@ -19,7 +19,4 @@
 TN_NODISCARD tn_status tn__snapshot_take(tn__store *store, tn__life *life, tn_driver *driver,
                                          uint64_t now_ns, tn_snapshot **out);
 
-/* The state version (M117): placement number plus lifetime count, read until it is stable. */
-uint64_t tn__state_version(tn__store *store, tn__life *life);
-
 #endif

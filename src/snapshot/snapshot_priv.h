@@ -4,7 +4,7 @@
 
 #include "snapshot/snapshot_internal.h"
 
-/* Protections of one materialization; sorted by its address. */
+/* Protections of one materialization. */
 typedef struct tn__mat_count {
     const tn__mat *mat;
     tn__protection p;
@@ -23,7 +23,8 @@ typedef struct tn__place_count {
     uint64_t allocated, held; /* readings */
 } tn__place_count;
 
-/* Growable arrays of a pass. `full`: something did not fit; grow and pass again. */
+/* What a pass gathers. `mats` is a hash table by address: open addressing, a power of two of
+ * entries, empty ones NULL; the reservations are an array. Both grow as needed. */
 typedef struct tn__pass {
     const tn_version *version;
     tn__mat_count *mats;
@@ -31,7 +32,6 @@ typedef struct tn__pass {
     tn__reserved *reserved;
     size_t reserved_count, reserved_room;
     tn__totals totals;
-    bool full;
 } tn__pass;
 
 struct tn_snapshot {

@@ -50,13 +50,15 @@ static size_t place_of(const tn_version *v, tn_location at) {
  * M51). */
 static void sum_places(tn_snapshot *s) {
     const tn_version *v = s->pass.version;
-    for (size_t i = 0; i < s->pass.mat_count; i++) {
-        size_t k = place_of(v, s->pass.mats[i].mat->at);
+    size_t room = s->pass.mat_count ? s->pass.mat_room : 0;
+    for (size_t i = 0; i < room; i++) {
+        const tn__mat_count *m = &s->pass.mats[i];
+        size_t k = m->mat ? place_of(v, m->mat->at) : SIZE_MAX;
         if (k == SIZE_MAX)
             continue;
-        s->places[k].p.uses += s->pass.mats[i].p.uses;
-        s->places[k].p.holds += s->pass.mats[i].p.holds;
-        s->places[k].p.pending += s->pass.mats[i].p.pending;
+        s->places[k].p.uses += m->p.uses;
+        s->places[k].p.holds += m->p.holds;
+        s->places[k].p.pending += m->p.pending;
     }
     for (size_t i = 0; i < s->pass.reserved_count; i++) {
         size_t k = place_of(v, s->pass.reserved[i].at);
@@ -111,6 +113,11 @@ tn_status tn__snapshot_take(tn__store *store, tn__life *life, tn_driver *driver,
         tn__store_unpin(store, s->pass.version);
         status = try(life, s);
     }
+    /* Closed meanwhile: the version may be the last one, which has no values. */
+    if (status == TN_OK && tn__life_closed(life)) {
+        tn__store_unpin(store, s->pass.version);
+        status = tn__life_enter_waited(life);
+    }
     if (status == TN_OK) {
         status = fill(s, driver);
         if (status != TN_OK)
@@ -135,18 +142,4 @@ void tn_snapshot_drop(tn_snapshot *s) {
     tn__pass_fini(&s->pass);
     tn__free(s->places);
     tn__free(s);
-}
-
-uint64_t tn__state_version(tn__store *store, tn__life *life) {
-    uint64_t number, again, sum;
-    bool stable;
-    int tries = 0;
-    do {
-        tn__rcu_lock();
-        number = tn__store_current(store)->number;
-        sum = tn__life_count(life, &stable);
-        again = tn__store_current(store)->number;
-        tn__rcu_unlock();
-    } while ((number != again || !stable) && ++tries < 64);
-    return again + sum;
 }

@@ -15,6 +15,7 @@ typedef struct adoption {
     tn_value_spec spec;
     tn__mat *mat;
     tn__ticket ticket;
+    tn__need need;
     tn_handle handle;
 } adoption;
 
@@ -60,10 +61,9 @@ static tn_status check(adoption *a) {
 static enum tn__judgement judge(void *context, tn_status *status) {
     adoption *a = context;
     (void)status;
-    a->ticket.needs[0] =
-        (tn__need){.ledger = a->reservation ? NULL : tn__store_ledger(a->t->store, a->at),
-                   .at = a->at,
-                   .bytes = a->spec.storage_bytes};
+    a->need = (tn__need){.ledger = a->reservation ? NULL : tn__store_ledger(a->t->store, a->at),
+                         .at = a->at,
+                         .bytes = a->spec.storage_bytes};
     return TN__JUDGE_GO;
 }
 
@@ -103,7 +103,7 @@ static tn_status install(adoption *a) {
         return status;
     }
     if (!a->reservation)
-        tn__need_settle(&a->ticket.needs[0]);
+        tn__need_settle(&a->need);
     a->mat = NULL; /* published below */
     tn__store_publish(&b);
     if (a->reservation)
@@ -115,7 +115,9 @@ static tn_status adopt(adoption *a) {
     tn_status status = check(a);
     if (status != TN_OK)
         return status;
-    tn__judge by = {judge, NULL, a};
+    tn__judge by = {judge, NULL, a, false};
+    a->ticket.needs = &a->need;
+    a->ticket.need_count = 1;
     status = tn__flow_admit(a->t, a->thread, &a->ticket, &by);
     if (status != TN_OK)
         return status;
@@ -150,6 +152,8 @@ tn_status tn__trans_adopt(tn__trans *t, tn__thread *thread, tn_payload payload, 
     tn__measured_fini(&a.measured);
     if (status == TN_OK)
         *out = a.handle;
+    else
+        tn__verdict_here(t->manager, t->store, t->life);
     return status;
 }
 
@@ -177,8 +181,8 @@ static tn_status register_locked(tn__trans *t, const tn_value_spec *spec, tn__so
 
 static tn_status admit_source(tn__trans *t, tn__thread *thread, const tn_value_spec *spec,
                               tn__source *source, tn_location at, tn_handle *out) {
-    tn__ticket ticket = {.index = 0};
-    tn__judge by = {NULL, NULL, NULL};
+    tn__ticket ticket = {.needs = NULL};
+    tn__judge by = {NULL, NULL, NULL, false};
     tn_status status = tn__flow_admit(t, thread, &ticket, &by);
     if (status != TN_OK)
         return status;

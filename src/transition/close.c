@@ -74,7 +74,7 @@ static tn_status shut(tn__trans *t, enum how how) {
 
 static tn_status close(tn__trans *t, tn__thread *thread, enum how how) {
     tn__ticket ticket = {.exclusive = true};
-    tn__judge by = {NULL, NULL, NULL};
+    tn__judge by = {NULL, NULL, NULL, false};
     tn_status status = tn__flow_admit(t, thread, &ticket, &by);
     if (status == TN_ERR_CLOSED)
         return TN_OK; /* by another thread meanwhile */

@@ -4,6 +4,8 @@
  * GONE, publish, trace. Storage is freed after unlocking, and only then its bytes are given back:
  * until then they are claimed, so that real memory never exceeds the budget either.
  */
+#include <string.h>
+
 #include "transition/transition_priv.h"
 
 /* What a commit removed, copied before the version without it is published, as the objects may be
@@ -56,13 +58,13 @@ static tn_status build(tn__run *run, tn__build *b) {
 /* Bytes go up before the version shows them ... */
 static void raise(tn__run *run) {
     if (run->mat && !tn__in_place(run))
-        tn__need_settle(&run->ticket.needs[0]);
+        tn__need_settle(&run->needs[0]);
 }
 
 /* A charge that is over becomes a claim, until the storage behind it is freed. */
 static void charge_to_claim(tn__need *need) {
     tn__ledger_reclaim(need->ledger, need->bytes);
-    need->claimed = true; /* tn__flow_leave() gives it back */
+    need->claimed = true; /* settle_rest() gives it back */
 }
 
 /* ... and down after. The old objects are still there: whoever frees them needs the lock first. */
@@ -76,11 +78,11 @@ static void lower(tn__run *run, tn__mat *const *mats, size_t count, removed *out
         tn__owners_release(store, mats[i]->storages, mats[i]->storage_count);
         tn__ledger_reclaim(ledger, mats[i]->charged_bytes);
         size_t position = (size_t)(ledger - store->ledgers);
-        run->ticket.freeing[position / 8] |= (uint8_t)(1u << position % 8);
+        run->ticket->freeing[position / 8] |= (uint8_t)(1u << position % 8);
     }
     out->count = count;
     if (run->temporary && !tn__in_place(run)) {
-        charge_to_claim(&run->ticket.needs[1]);
+        charge_to_claim(&run->needs[1]);
         tn__owners_release(store, run->loaded_measured.storages,
                            run->loaded_measured.storage_count);
     }
@@ -88,7 +90,7 @@ static void lower(tn__run *run, tn__mat *const *mats, size_t count, removed *out
 }
 
 static void finish_report(tn__run *run) {
-    uint64_t now = tn__trans_now(run->t);
+    uint64_t now = run->t->now_ns ? run->report.completed_at_ns : tn__unix_ns();
     run->report.completed_at_ns = now > run->report.started_at_ns ? now : run->report.started_at_ns;
     run->sequence = tn__trace_append(&run->t->trace, &run->report);
 }
@@ -113,9 +115,10 @@ static tn_status publish(tn__run *run, removed *out) {
     tn__run_removals(run, &mats, &count);
     run->forgotten = run->action.kind == TN_ACTION_DISCARD ? run->value->source : NULL;
     raise(run);
-    if (run->removal)
-        tn__removal_commit(run->t->life, run->removal);
-    run->removal = NULL;
+    if (count)
+        tn__removal_commit(run->removal, mats, count);
+    if (run->mat && run->removed_later)
+        tn__removal_add(run->removal, run->mat);
     tn__store_publish(&b);
     lower(run, mats, count, out);
     run->mat = NULL;
@@ -134,15 +137,12 @@ static tn_status commit_no_op(tn__run *run) {
 static void give_back(tn__run *run) {
     tn__store *store = run->t->store;
     if (run->temporary)
-        charge_to_claim(tn__in_place(run) ? &run->ticket.needs[0] : &run->ticket.needs[1]);
+        charge_to_claim(tn__in_place(run) ? &run->needs[0] : &run->needs[1]);
     if (run->loaded_owned)
         tn__owners_release(store, run->loaded_measured.storages,
                            run->loaded_measured.storage_count);
-    if (run->removal)
-        tn__removal_cancel(run->t->life, run->removal);
     run->temporary = false;
     run->loaded_owned = false;
-    run->removal = NULL;
 }
 
 /* No lock. */
@@ -154,13 +154,27 @@ static void free_storage(tn__run *run, const removed *gone) {
         tn__source_destroy(run->forgotten);
 }
 
-/* Under the lock, which is given up: the plan is over, its bytes go back. */
-static void leave(tn__run *run, const removed *gone) {
+static void bytes_back(tn__run *run, tn__ledger *ledger, uint64_t bytes) {
+    if (run->claims)
+        tn__claims_return(run->claims, ledger, bytes);
+    else
+        tn__ledger_unclaim(ledger, bytes);
+}
+
+/* Claims that are left, and the bytes of storage that is freed by now: to the plan that goes on,
+ * or to everybody. */
+static void settle_rest(tn__run *run, const removed *gone, bool done) {
     for (size_t i = 0; i < gone->count; i++)
-        tn__ledger_unclaim(gone->one[i].ledger, gone->one[i].bytes);
-    tn__flow_leave(run->t, &run->ticket);
-    tn__unlock(&run->t->store->lock);
-    tn__life_wake(run->t->life);
+        bytes_back(run, gone->one[i].ledger, gone->one[i].bytes);
+    for (int i = 0; i < 2; i++) {
+        tn__need *need = &run->needs[i];
+        if (need->claimed)
+            bytes_back(run, need->ledger, need->bytes);
+        need->claimed = need->held = false;
+    }
+    memset(run->ticket->freeing, 0, sizeof run->ticket->freeing);
+    if (run->claims && done) /* a plan whose step fails is over */
+        tn__claims_step(run->claims);
 }
 
 tn_status tn__run_commit(tn__run *run, tn_status status) {
@@ -181,9 +195,12 @@ tn_status tn__run_commit(tn__run *run, tn_status status) {
         free_storage(run, &gone);
         tn__lock(&t->store->lock);
     }
-    leave(run, &gone);
+    settle_rest(run, &gone, status == TN_OK);
+    return status;
+}
+
+void tn__run_end(tn__run *run, tn_status status) {
     tn__run_clean(run);
     if (status == TN_OK)
         tn__report_end(run);
-    return status;
 }

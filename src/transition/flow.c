@@ -2,9 +2,9 @@
 /*
  * Who goes when. Claims are taken all-or-wait, first come first served: a plan that conflicts
  * with one in flight, or with an earlier *waiting* one, waits. A plan whose bytes do not fit
- * waits only while plans in flight hold bytes at that location (claims, or the temporary charge
- * of a load), then it is judged again and, if need be, refused (M258). Everyone who leaves the
- * queue or settles broadcasts.
+ * waits only while plans in flight hold bytes at that location (claims, the temporary charge of a
+ * load, or what they will remove themselves), then it is judged again and, if need be, refused
+ * (M258). Everyone who leaves the queue or settles broadcasts.
  *
  * No deadlock: a plan in flight has all its claims and waits for no other plan; a plan that waits
  * has none. A thread inside a source callback belongs to a plan in flight: in TN_MODE_CONCURRENT
@@ -27,13 +27,34 @@ static void append(tn__ticket **list, tn__ticket *ticket) {
     *list = ticket;
 }
 
+static bool has(const tn__ticket *ticket, uint64_t index) {
+    size_t low = 0, high = ticket->handle_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (ticket->handles[middle] == index)
+            return true;
+        if (ticket->handles[middle] < index)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return false;
+}
+
 static bool clash(const tn__ticket *a, const tn__ticket *b) {
-    return a->exclusive || b->exclusive || (a->index != 0 && a->index == b->index);
+    if (a->exclusive || b->exclusive)
+        return true;
+    const tn__ticket *few = a->handle_count < b->handle_count ? a : b;
+    const tn__ticket *many = few == a ? b : a;
+    for (size_t i = 0; i < few->handle_count; i++)
+        if (has(many, few->handles[i]))
+            return true;
+    return false;
 }
 
 static bool same_bytes(const tn__ticket *a, const tn__ticket *b) {
-    for (int i = 0; i < 2; i++)
-        for (int j = 0; j < 2; j++)
+    for (size_t i = 0; i < a->need_count; i++)
+        for (size_t j = 0; j < b->need_count; j++)
             if (a->needs[i].ledger && a->needs[i].ledger == b->needs[j].ledger &&
                 a->needs[i].bytes && b->needs[j].bytes)
                 return true;
@@ -58,26 +79,26 @@ static bool behind(const tn__flow *flow, const tn__ticket *ticket) {
 enum examined { GO, WAIT, RECHECK, REFUSED };
 
 static void unclaim_all(tn__ticket *ticket) {
-    tn__need_unclaim(&ticket->needs[0]);
-    tn__need_unclaim(&ticket->needs[1]);
+    for (size_t i = 0; i < ticket->need_count; i++)
+        tn__need_unclaim(&ticket->needs[i]);
 }
 
-/* Whether a plan in flight holds bytes there that it may give back: a claim, or the temporary
- * charge of a load (a transient claim of an operation that then fails is no reason for a refusal,
- * M258). */
-static bool holds(const tn__store *store, const tn__ticket *f, const tn__need *need) {
-    size_t position = (size_t)(need->ledger - store->ledgers);
+/* Whether a plan in flight holds bytes there that it may give back: a claim, the temporary charge
+ * of a load, or what one of its later steps removes (neither a transient claim of an operation that
+ * then fails is a reason for a refusal, nor what a plan uses for a while: M258). */
+static bool holds(const tn__store *store, const tn__ticket *f, const tn__ledger *ledger) {
+    size_t position = (size_t)(ledger - store->ledgers);
     if (f->freeing[position / 8] >> position % 8 & 1)
         return true;
-    for (int i = 0; i < 2; i++)
-        if (f->needs[i].held && f->needs[i].ledger == need->ledger && f->needs[i].bytes)
+    for (size_t i = 0; i < f->need_count; i++)
+        if ((f->needs[i].held || f->needs[i].frees) && f->needs[i].ledger == ledger)
             return true;
     return false;
 }
 
-static bool others_hold(const tn__trans *t, const tn__need *need) {
+static bool others_hold(const tn__trans *t, const tn__ticket *own, const tn__ledger *ledger) {
     for (const tn__ticket *f = t->flow.in_flight; f; f = f->next)
-        if (holds(t->store, f, need))
+        if (f != own && holds(t->store, f, ledger))
             return true;
     return false;
 }
@@ -93,48 +114,65 @@ static bool fits(const tn__need *need) {
 
 /* A plan that will wait claims nothing, not even for a moment: a reserve could be refused by it. */
 static bool must_wait(const tn__trans *t, const tn__ticket *ticket) {
-    for (int i = 0; i < 2; i++)
+    for (size_t i = 0; i < ticket->need_count; i++)
         if (ticket->needs[i].ledger && !fits(&ticket->needs[i]) &&
-            others_hold(t, &ticket->needs[i]))
+            others_hold(t, ticket, ticket->needs[i].ledger))
             return true;
     return false;
 }
 
 /* All claims or none. The source location is judged first (M73). */
-static enum examined claim_all(tn__trans *t, tn__ticket *ticket, tn_status *status) {
+static enum examined claim_all(tn__trans *t, tn__ticket *ticket, bool reasons, tn_status *status) {
     if (must_wait(t, ticket))
         return WAIT;
-    for (int i = 1; i >= 0; i--) {
+    for (size_t i = ticket->need_count; i-- > 0;) {
         tn__need *need = &ticket->needs[i];
         if (tn__need_claim(need))
             continue;
-        bool wait = others_hold(t, need); /* a reserve was faster: ask again */
+        /* a reserve was faster: ask again */
+        bool wait = others_hold(t, ticket, need->ledger);
         if (!wait && need->optional)
             continue;
         unclaim_all(ticket);
         if (wait)
             return WAIT;
+        if (reasons)
+            return RECHECK;
         *status = tn__store_refuse(t->store, need->at, need->bytes);
         return REFUSED;
     }
     return GO;
 }
 
-static enum examined examine(tn__trans *t, tn__ticket *ticket, const tn__judge *judge,
-                             tn_status *status) {
-    if (blocker(&t->flow, ticket) || behind(&t->flow, ticket))
-        return WAIT;
+static enum examined judged(tn__trans *t, tn__ticket *ticket, const tn__judge *judge,
+                            tn_status *status) {
+    if (ticket->outdated) {
+        ticket->outdated = false;
+        return RECHECK;
+    }
     switch (judge->judge ? judge->judge(judge->context, status) : TN__JUDGE_GO) {
     case TN__JUDGE_RECHECK:
         return RECHECK;
     case TN__JUDGE_FAIL:
         return REFUSED;
+    case TN__JUDGE_SHORT:
+        ticket->outdated = others_hold(t, ticket, ticket->short_at);
+        return ticket->outdated ? WAIT : REFUSED;
     default:
-        break;
+        return GO;
     }
+}
+
+static enum examined examine(tn__trans *t, tn__ticket *ticket, const tn__judge *judge,
+                             tn_status *status) {
+    if (blocker(&t->flow, ticket) || behind(&t->flow, ticket))
+        return WAIT;
+    enum examined e = judged(t, ticket, judge, status);
+    if (e != GO)
+        return e;
     if (behind(&t->flow, ticket)) /* its bytes are known now */
         return WAIT;
-    return claim_all(t, ticket, status);
+    return claim_all(t, ticket, judge->reasons, status);
 }
 
 /* ---- Joining a load: it does not queue -------------------------------------------------- */
@@ -157,13 +195,15 @@ static tn__flight *flight_of(tn__ticket *loader) {
 
 void tn__flow_load_done(tn__ticket *ticket, tn_status status) {
     tn__flight *flight = ticket->flight;
-    ticket->loading = false;
-    if (!flight || flight->done)
+    ticket->loading = 0;
+    ticket->flight = NULL; /* a plan's next load is another flight */
+    if (!flight)
         return;
     flight->done = true;
     flight->status = status;
     if (status != TN_OK)
         flight->error = *tn__error_current();
+    flight_drop(flight);
 }
 
 static tn_status join(tn__trans *t, tn__ticket *ticket, tn__flight *flight) {
@@ -185,7 +225,7 @@ static tn_status wait_turn(tn__trans *t, tn__thread *thread, tn__ticket *ticket)
     if (!t->serial && tn__frame_inside(thread, 0, true))
         return tn__fail(TN_ERR_REENTRANCY, "a source callback must not wait for a transition");
     tn__ticket *in_front = blocker(&t->flow, ticket);
-    if (in_front && in_front->loading && ticket->joins && in_front->index == ticket->index) {
+    if (in_front && in_front->loading && ticket->joins && in_front->loading == ticket->handles[0]) {
         tn__flight *flight = flight_of(in_front);
         if (flight)
             return join(t, ticket, flight);
@@ -225,11 +265,18 @@ tn_status tn__flow_admit(tn__trans *t, tn__thread *thread, tn__ticket *ticket,
     return status;
 }
 
+tn_status tn__flow_claim(tn__trans *t, tn__ticket *ticket) {
+    tn_status status = TN_OK;
+    while (status == TN_OK && claim_all(t, ticket, false, &status) == WAIT) {
+        tn__cond_wait(&t->flow.changed, &t->store->lock);
+        status = tn__life_enter_waited(t->life);
+    }
+    return status;
+}
+
 void tn__flow_leave(tn__trans *t, tn__ticket *ticket) {
     unclaim_all(ticket);
     tn__flow_load_done(ticket, TN_OK);
-    flight_drop(ticket->flight);
-    ticket->flight = NULL;
     unlink_ticket(&t->flow.in_flight, ticket);
     tn__flow_wake(t);
 }

@@ -27,7 +27,7 @@ static tn_status copy_to_device(tn__run *run, tn_payload from, tn_location to) {
     if (status != TN_OK)
         return status;
     status = tn__value_copy(run->t->driver, from, to, stream, tn__event_native(event), &run->made);
-    tn__event_give(run->t->life, event);
+    tn__event_give(event);
     return status;
 }
 
@@ -63,9 +63,9 @@ typedef struct way {
     tn_event events[TN__RING_BLOCKS_MAX];
 } way;
 
-static void way_end(tn__run *run, way *w) {
+static void way_end(way *w) {
     while (w->count > 0)
-        tn__event_give(run->t->life, w->taken[--w->count]);
+        tn__event_give(w->taken[--w->count]);
 }
 
 static tn_status way_begin(tn__run *run, tn_location to, way *w) {
@@ -84,7 +84,7 @@ static tn_status way_begin(tn__run *run, tn_location to, way *w) {
         w->count++;
     }
     if (status != TN_OK)
-        way_end(run, w);
+        way_end(w);
     return status;
 }
 
@@ -92,7 +92,7 @@ static tn_status way_begin(tn__run *run, tn_location to, way *w) {
  * is judged after the load (M78), which then needs the temporary payload. */
 static bool straight(const tn__run *run) {
     return !tn__in_place(run) && !tn__source_is_callback(run->value->source) &&
-           run->choice.destination.kind == TN_LOCATION_CUDA && run->ticket.needs[0].claimed;
+           run->choice.destination.kind == TN_LOCATION_CUDA && run->needs[0].claimed;
 }
 
 static tn_status call_file(tn__run *run, const tn_load_request *request, tn_payload *out) {
@@ -104,7 +104,7 @@ static tn_status call_file(tn__run *run, const tn_load_request *request, tn_payl
     if (status != TN_OK)
         return status;
     status = tn__source_load(run->value->source, request, &w.route, out);
-    way_end(run, &w);
+    way_end(&w);
     return status;
 }
 
@@ -114,7 +114,7 @@ static tn_status call_source(tn__run *run, tn_payload *out) {
     bool guarded = run->t->serial && callback;
     tn_status status = guarded ? tn__life_guard_wait(run->t->life) : TN_OK;
     if (status == TN_OK) {
-        tn__need *need = tn__in_place(run) ? &run->ticket.needs[0] : &run->ticket.needs[1];
+        tn__need *need = tn__in_place(run) ? &run->needs[0] : &run->needs[1];
         tn__need_settle(need); /* the temporary charge (M73) */
         run->temporary = true;
         tn_load_request request = {.size = sizeof request,
@@ -154,7 +154,7 @@ static tn_status check_loaded(tn__run *run) {
 
 /* M77, M78: the destination of a direct action is judged after the load. */
 static tn_status admit_destination(tn__run *run) {
-    tn__need *need = &run->ticket.needs[0];
+    tn__need *need = &run->needs[0];
     tn__lock(&run->t->store->lock);
     tn_status status = need->claimed || tn__need_claim(need)
                            ? TN_OK
@@ -165,7 +165,7 @@ static tn_status admit_destination(tn__run *run) {
 
 static void load_done(tn__run *run, tn_status status) {
     tn__lock(&run->t->store->lock);
-    tn__flow_load_done(&run->ticket, status);
+    tn__flow_load_done(run->ticket, status);
     tn__flow_wake(run->t);
     tn__unlock(&run->t->store->lock);
 }

@@ -25,6 +25,7 @@ tn_status tn__trans_create(const tn__trans_config *config, tn__trans **out) {
 void tn__trans_destroy(tn__trans *t) {
     if (!t)
         return;
+    tn__scopes_orphan(t);
     for (uint32_t i = 0; i <= TN_CUDA_INDEX_MAX; i++) {
         tn_stream stream = tn__load_rlx(&t->streams[i]);
         if (stream)
@@ -38,6 +39,8 @@ void tn__trans_destroy(tn__trans *t) {
 uint64_t tn__trans_now(const tn__trans *t) {
     return t->now_ns ? t->now_ns(t->now_context) : tn__unix_ns();
 }
+
+bool tn__trans_serial(const tn__trans *t) { return t->serial; }
 
 /* Two threads may make one each at the same time: one is kept. */
 static tn_status own_stream(tn__trans *t, uint32_t device, tn_stream *out) {

@@ -24,6 +24,7 @@
 #define TENURE_TRANSITION_INTERNAL_H
 
 #include "lifetime/lifetime_internal.h"
+#include "plan/plan_internal.h"
 
 typedef struct tn__trans tn__trans;
 
@@ -44,6 +45,7 @@ TN_NODISCARD tn_status tn__trans_create(const tn__trans_config *config, tn__tran
 void tn__trans_destroy(tn__trans *t);
 
 uint64_t tn__trans_now(const tn__trans *t);
+bool tn__trans_serial(const tn__trans *t);
 
 /* ---- Operations (entry checks and reap included) ---------------------------------------- */
 
@@ -61,6 +63,40 @@ TN_NODISCARD tn_status tn__trans_close(tn__trans *t, tn__thread *thread, bool wa
  * rest of the process (M148). Fails only for lack of memory, in a section of the host, or in a
  * callback. */
 TN_NODISCARD tn_status tn__trans_close_for_destroy(tn__trans *t, tn__thread *thread);
+
+/* ---- Plans (entry checks and reap included; forms are checked) --------------------------- */
+
+typedef struct tn__sequence {
+    const char *name;
+    const tn_action *actions;
+    size_t count;
+    tn_run_options options;
+} tn__sequence;
+
+/* *out, unless NULL: the report, complete on TN_OK, partial on TN_ERR_PLAN_EXEC. */
+TN_NODISCARD tn_status tn__trans_execute(tn__trans *t, tn__thread *thread,
+                                         const tn__sequence *given, tn_plan_report **out);
+TN_NODISCARD tn_status tn__trans_explain(tn__trans *t, tn__thread *thread, const tn_plan *plan,
+                                         uint64_t expected, tn_explanation **out);
+
+/* Scopes: tn_scope of scope.h, whose life outlasts the manager's. */
+TN_NODISCARD tn_status tn__scope_create(tn__trans *t, const tn_plan *plan,
+                                        const tn_run_options *options, tn_scope **out);
+/* What an entry by a use is bound to (D13): the placement number, beside or instead of the version;
+ * and what it does while its plan is still in flight, so that nothing can come between the plan
+ * and the leases on what it made. `ready` must not call the manager's entry points; its failure
+ * ends the entry with its own status, reservations released. */
+typedef struct tn__scope_binding {
+    uint64_t placement; /* TN_VERSION_ANY */
+    tn_status (*ready)(void *context);
+    void *context;
+} tn__scope_binding;
+
+/* Before it is entered. */
+void tn__scope_bind(tn_scope *scope, const tn__scope_binding *binding);
+TN_NODISCARD tn_status tn__scope_enter(tn_scope *scope);
+TN_NODISCARD tn_status tn__scope_close(tn_scope *scope);
+TN_NODISCARD tn_status tn__scope_destroy(tn_scope *scope);
 
 /* ---- Trace ------------------------------------------------------------------------------ */
 

@@ -5,11 +5,13 @@
     abi_library.py BUILD [--update]      BUILD: where it builds its own Release library
 
  1. Exported: exactly the names of exports.txt, all beginning with tn_ and none with tn__, and
-    nothing but functions, so that no data layout is part of the ABI.
+    nothing but functions, so that no data layout is part of the ABI. Each has the symbol version
+    of the library's own name (libtenure.so.N: TENURE_N).
  2. No static TLS (the library can be loaded by dlopen at any time), and a TLS segment of at most
     64 bytes.
  3. Needs the C library and what README.md names, no allocator: jemalloc is the program's choice.
  4. Stays loaded (NODELETE), takes no text relocations, and has no executable stack.
+ 5. Runs nothing at exit: no destructors, no exit handlers.
 
 --update stores the present exports. Exit 77: not possible on this machine.
 """
@@ -49,6 +51,15 @@ def check_exports(library, problem):
     for name in sorted(set(listed) - set(names)):
         problem(f"does not export {name}, which exports.txt lists")
     print(f"{len(names)} functions exported")
+    dynamic = hotpath.run(["readelf", "-dW", library])
+    soname = re.search(r"\(SONAME\).*\[libtenure\.so\.(\d+)\]", dynamic)
+    if not soname:
+        problem("has no name libtenure.so.N")
+        return
+    table = hotpath.run(["nm", "-D", "--defined-only", "--with-symbol-versions", library])
+    for name in re.findall(r" T (\S+)$", table, re.M):
+        if not name.endswith(f"@@TENURE_{soname[1]}"):
+            problem(f"exports {name}, not of version TENURE_{soname[1]}")
 
 
 def check_dynamic(library, problem):
@@ -64,6 +75,16 @@ def check_dynamic(library, problem):
         problem("has text relocations")
     if not re.search(r"FLAGS_1.*NODELETE", dynamic):
         problem("can be unloaded while threads still run our destructors")
+
+
+def check_exit(library, problem):
+    """A process may end with open managers: nothing of ours runs then (F-G06)."""
+    size = re.search(r"\(FINI_ARRAYSZ\)\s+(\d+)", hotpath.run(["readelf", "-dW", library]))
+    if size and int(size[1]) > 8:  # one pointer: the start-up code's own
+        problem("has destructors that run at exit")
+    wanted = hotpath.run(["nm", "-D", "--undefined-only", library])
+    for name in re.findall(r"\b(?:__cxa_)?(?:atexit|at_quick_exit)\b", wanted):
+        problem(f"calls {name}")
 
 
 def check_segments(library, problem):
@@ -92,6 +113,7 @@ def main():
     problems = []
     check_exports(library, problems.append)
     check_dynamic(library, problems.append)
+    check_exit(library, problems.append)
     check_segments(library, problems.append)
     for problem in problems:
         print(f"FAILED libtenure.so {problem}")

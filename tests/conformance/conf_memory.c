@@ -152,6 +152,42 @@ static void figures_agree_with_each_other(void **state) {
     assert_int_equal(after.total_bytes, before.total_bytes);
 }
 
+static void pool_trim_keeps_what_is_in_use(void **state) {
+    struct conf *c = conf_of(state);
+    const uint64_t bytes = 8 << 20;
+    unsigned char *pattern = conf_pattern(3, bytes);
+    unsigned char *back = malloc(bytes);
+    tn_device_memory figures;
+    void *p;
+
+    if (c->ops->pool_trim == NULL || c->ops->device_memory == NULL) {
+        free(pattern);
+        free(back);
+        TN_SKIP("the driver cannot trim, or has no figures");
+    }
+    assert_non_null(back);
+    p = conf_device(c, 0, bytes);
+    conf_put(c, p, 0, pattern, bytes);
+    assert_ok(c->ops->device_free(c->self, 0, conf_device(c, 0, bytes), bytes));
+    assert_ok(c->ops->device_synchronize(c->self, 0));
+    assert_ok(c->ops->pool_trim(c->self, 0, 0));
+    assert_ok(c->ops->device_memory(c->self, 0, &figures));
+    assert_true(figures.pool_used_bytes >= bytes);
+    assert_true(figures.pool_held_bytes >= figures.pool_used_bytes);
+    conf_get(c, back, p, 0, bytes);
+    conf_check(back, 3, bytes);
+    assert_ok(c->ops->device_free(c->self, 0, p, bytes));
+    assert_ok(c->ops->device_synchronize(c->self, 0));
+    assert_ok(c->ops->pool_trim(c->self, 0, UINT64_MAX)); /* keeps everything */
+    assert_ok(c->ops->pool_trim(c->self, 0, 0));
+    assert_ok(c->ops->device_memory(c->self, 0, &figures));
+    assert_int_equal(figures.pool_used_bytes, 0);
+    assert_int_equal(figures.pool_held_bytes, 0);
+    assert_int_not_equal(c->ops->pool_trim(c->self, c->devices, 0), TN_OK);
+    free(pattern);
+    free(back);
+}
+
 static const struct CMUnitTest tests[] = {
     CONF_TEST(device_block_keeps_its_bytes),
     CONF_TEST(device_blocks_do_not_overlap),
@@ -160,6 +196,7 @@ static const struct CMUnitTest tests[] = {
     CONF_TEST(pinned_block_is_host_memory),
     CONF_TEST(pointer_tells_its_location),
     CONF_TEST(figures_agree_with_each_other),
+    CONF_TEST(pool_trim_keeps_what_is_in_use),
 };
 
 TN_TEST_MAIN("conformance.memory", tests)

@@ -29,6 +29,9 @@ typedef struct fault {
     tn_hold hold;
     tn_reservation reservation;
     tn_snapshot *snapshot;
+    tn_plan *plan;
+    tn_scope *scope;
+    tn_handle others[3]; /* of a plan, beside `h` */
     tn_report report;
     tn_payload kept[4]; /* by fault_remember() */
     size_t kept_count;
@@ -38,15 +41,18 @@ typedef struct fault {
 } fault;
 
 enum fault_flags {
-    FAULT_PEAKS = 1u,      /* a failed load leaves a peak (M49) */
-    FAULT_ON_THREAD = 2u,  /* the call is its thread's first */
-    FAULT_ALLOC_OK = 4u,   /* may succeed although an allocation failed */
-    FAULT_DRIVER_OK = 8u,  /* may succeed although a driver call failed */
-    FAULT_STATE = 16u,     /* a failure may change what the manager says: `failed` looks at it */
-    FAULT_FENCE = 32u,     /* passes a heavy fence, whose failure is TN_ERR_SYSTEM */
-    FAULT_NO_ALLOC = 64u,  /* allocates nothing */
-    FAULT_RING = 128u,     /* a ring that cannot be pinned is no failure */
-    FAULT_NO_MANAGER = 256 /* `call` makes or ends the manager: nothing to compare */
+    FAULT_PEAKS = 1u,       /* a failed load leaves a peak (M49) */
+    FAULT_ON_THREAD = 2u,   /* the call is its thread's first */
+    FAULT_ALLOC_OK = 4u,    /* may succeed although an allocation failed */
+    FAULT_DRIVER_OK = 8u,   /* may succeed although a driver call failed */
+    FAULT_STATE = 16u,      /* a failure may change what the manager says: `failed` looks at it */
+    FAULT_FENCE = 32u,      /* passes a heavy fence, whose failure is TN_ERR_SYSTEM */
+    FAULT_NO_ALLOC = 64u,   /* allocates nothing */
+    FAULT_RING = 128u,      /* a ring that cannot be pinned is no failure */
+    FAULT_NO_MANAGER = 256, /* `call` makes or ends the manager: nothing to compare */
+    /* runs a plan: a failure may be TN_ERR_PLAN_EXEC with the documented cause, and `failed` undoes
+     * what is committed */
+    FAULT_PLAN = 512
 };
 
 typedef struct fault_case {
@@ -59,6 +65,9 @@ typedef struct fault_case {
     unsigned flags;
     uint64_t least_allocs, least_calls; /* failures that must have been possible */
 } fault_case;
+
+/* With FAULT_PLAN: what is committed before a failure stays, and `failed` looks at it. */
+#define FAULT_PREFIX (FAULT_PLAN | 1024u)
 
 /* Run all failures of one case in the mode of the table's entry. */
 void fault_loop(void **state, const fault_case *what);

@@ -88,7 +88,7 @@ static void snapshot_survives_each_failure(void **state) {
                                     .call = take,
                                     .failed = not_taken,
                                     .check = taken,
-                                    .least_allocs = 8};
+                                    .least_allocs = 7};
     fault_loop(state, &what);
 }
 

@@ -6,15 +6,17 @@
 #   tests/mutants/run.sh [OPTION...] [MUTANT...]     all mutants, or the named ones
 #
 #   -a         all tests, and the names of those that notice; default: the tests that the patch
-#              names in its line `Caught-by:`
-#   -t REGEX   the tests that match (of CTest)
+#              names in its line `Caught-by:`, in this order, up to the first one that notices; of the
+#              torture tests the functions of its line `Torture:` (a glob), if it has one
+#   -t REGEX   the tests that match (of CTest), with all their functions
 #   -n SEEDS   run the torture tests that often, with the seeds 1, 2, ...; how many noticed
 #   -s WHAT    TN_SANITIZE of the build: `thread` or `address+undefined`
 #   -d FOLDER  where to build; kept afterwards (default: a temporary folder)
 #   -j JOBS    compile and test jobs (default: all processors)
 #
-# TN_TORTURE_SECONDS (default 10) is the longest that a torture test may look for a fault. Exit
-# status 1: a mutant survived, did not apply, or did not build.
+# A program ends with its first failure. TN_TORTURE_SECONDS (default 10, with -n 3) is the longest
+# that a torture test function may look for a fault: one that notices nothing takes all of it.
+# Exit status 1: a mutant survived, did not apply, or did not build.
 set -eu
 unset CDPATH
 here=$(cd "$(dirname "$0")" && pwd)
@@ -27,7 +29,7 @@ sanitize=
 folder=
 
 usage() {
-    sed -n '3,18s/^# \{0,1\}//p' "$0" >&2
+    sed -n '3,21s/^# \{0,1\}//p' "$0" >&2
     exit 2
 }
 
@@ -57,7 +59,8 @@ fi
 mkdir -p "$folder/tree" "$folder/build"
 tree=$folder/tree
 build=$folder/build
-export TN_TORTURE_SECONDS="${TN_TORTURE_SECONDS:-10}"
+[ "$seeds" = 0 ] && seconds=10 || seconds=3
+export TN_TORTURE_SECONDS="${TN_TORTURE_SECONDS:-$seconds}" TN_STOP=1
 
 # With new times, so that a folder that is used again has no object of an earlier mutant.
 copy_tree() {
@@ -76,15 +79,21 @@ configure() {
         >"$folder/configure.log" 2>&1
 }
 
-# names PATCH: the tests to run, as a regular expression.
+# names PATCH: the tests to run, one a line, as regular expressions.
 names() {
     if [ -n "$regex" ]; then
         echo "$regex"
     elif [ $all = 1 ]; then
         echo '^(unit|spec|property|fault|torture)\.'
     else
-        sed -n '/^Caught-by:/{s/^Caught-by: *//;s/[ ,][ ,]*/|/g;s/\./\\./g;s/.*/^(&)$/p;q;}' "$1"
+        sed -n '/^Caught-by:/{s/^Caught-by: *//;p;q;}' "$1" | tr -s ' ,' '[\n*]' |
+            sed 's/\./\\./g;s/.*/^&$/'
     fi
+}
+
+# functions PATCH: the torture functions that notice, as TN_TEST; all with -a or -t.
+functions() {
+    [ $all = 1 ] || [ -n "$regex" ] || sed -n '/^Torture:/{s/^Torture: *//p;q;}' "$1"
 }
 
 # Programs of the tests that match: unit.lease is built as unit_lease.
@@ -93,20 +102,46 @@ programs() {
         sed -n 's/^ *Test *#[0-9]*: \([a-z]*\)\.\([A-Za-z0-9_]*\).*/\1_\2/p'
 }
 
-# How many of the seeds 1..N make one of the torture programs fail.
+# How many of the seeds 1..N make one of the torture programs fail: with_seeds TESTS PATCH.
 with_seeds() {
     noticed=0
     seed=1
+    only=${TN_TEST:-$(functions "$2")}
     while [ $seed -le "$seeds" ]; do
-        for program in $(programs "$1" | grep '^torture_'); do
-            if ! TN_SEED=$seed timeout 300 "$build/tests/$program" >"$folder/run.log" 2>&1; then
+        for program in $(for test in $1; do programs "$test"; done | grep '^torture_'); do
+            rc=0
+            TN_SEED=$seed TN_TEST=$only timeout 300 "$build/tests/$program" >"$folder/run.log" 2>&1 ||
+                rc=$?
+            case $rc in
+            0 | 2 | 77) ;; # passed, has no such test function, skipped
+            *)
                 noticed=$((noticed + 1))
                 break
-            fi
+                ;;
+            esac
         done
         seed=$((seed + 1))
     done
     echo "$noticed of $seeds seeds"
+}
+
+# try_tests TESTS PATCH: one after the other, up to the first that notices; with -a or -t all at
+# once.
+try_tests() {
+    began=$(date +%s)
+    for test in $1; do
+        case $test in
+        ^torture*) only=${TN_TEST:-$(functions "$2")} ;;
+        *) only=${TN_TEST:-} ;;
+        esac
+        TN_TEST=$only ctest --test-dir "$build" -R "$test" -j "$jobs" --timeout 300 >"$folder/ctest.log" 2>&1 &&
+            continue
+        echo "caught by $(sed -n 's/^\t *[0-9]* - \([a-z]*\.[A-Za-z0-9_]*\) (.*/\1/p' \
+            "$folder/ctest.log" | tr '\n' ' ')in $(($(date +%s) - began)) s"
+        return 0
+    done
+    echo "SURVIVED $(for test in $1; do programs "$test"; done | tr '\n' ' ')"
+    return 1
 }
 
 # try MUTANT: a line of what became of it.
@@ -114,7 +149,7 @@ try() {
     patch=$here/$1.patch
     [ -f "$patch" ] || usage
     tests=$(names "$patch")
-    targets=$(programs "$tests")
+    targets=$(for test in $tests; do programs "$test"; done)
     if [ -z "$targets" ]; then
         echo "no test matches $tests"
         return 1
@@ -124,21 +159,16 @@ try() {
         echo "DOES NOT BUILD ($folder/build.log)"
         return 1
     fi
+    if [ "$seeds" = 0 ]; then
+        try_tests "$tests" "$patch"
+        return
+    fi
     began=$(date +%s)
-    if [ "$seeds" -gt 0 ]; then
-        result=$(with_seeds "$tests")
-        echo "$result, $(($(date +%s) - began)) s"
-        case $result in
-        0\ *) return 1 ;;
-        esac
-        return 0
-    fi
-    if ctest --test-dir "$build" -R "$tests" -j "$jobs" --timeout 300 >"$folder/ctest.log" 2>&1; then
-        echo "SURVIVED $(programs "$tests" | tr '\n' ' ')"
-        return 1
-    fi
-    echo "caught by $(sed -n 's/^\t *[0-9]* - \([a-z]*\.[A-Za-z0-9_]*\) (.*/\1/p' "$folder/ctest.log" |
-        tr '\n' ' ')in $(($(date +%s) - began)) s"
+    result=$(with_seeds "$tests" "$patch")
+    echo "$result, $(($(date +%s) - began)) s"
+    case $result in
+    0\ *) return 1 ;;
+    esac
 }
 
 copy_tree

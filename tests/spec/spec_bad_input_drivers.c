@@ -207,9 +207,9 @@ static void simulator_arguments(void **state) {
     fault.entry = TN_SIM_ENTRY_COUNT;
     assert_status(tn_sim_fault_arm(sim, &fault), TN_ERR_KIND);
     fault.entry = TN_SIM_COPY;
-    fault.reserved0 = 1;
+    fault.flags = 16;
     assert_status(tn_sim_fault_arm(sim, &fault), TN_ERR_KIND);
-    fault.reserved0 = 0;
+    fault.flags = 0;
     CHECK_IN(tn_sim_fault, &fault, tn_sim_fault_arm(sim, it));
     tn_sim_fault_clear(sim);
     assert_status(tn_sim_read_memory(sim, C0, NULL), TN_ERR_KIND);

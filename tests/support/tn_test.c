@@ -38,6 +38,8 @@ static struct harness {
     double *seconds;
     const char **reasons; /* of skips */
     struct timespec start;
+    int stop;             /* TN_STOP: no further test after one that failed */
+    atomic_int under_way; /* see tn_test_under_way() */
 } h;
 
 static uint64_t seed;
@@ -214,54 +216,6 @@ void tn_test_skip_(const char *reason, const char *file, int line) {
     _skip(file, line);
 }
 
-/* The wrappers of each test. */
-
-static int selected(size_t i) {
-    return h.filter == NULL || fnmatch(h.filter, h.tests[i].name, 0) == 0;
-}
-
-static int wrap_setup(void **state) {
-    const struct CMUnitTest *test;
-    int rc = 0;
-
-    while (h.next < h.count && !selected(h.next))
-        h.next++;
-    h.current = h.next++;
-    test = &h.tests[h.current];
-    clock_gettime(CLOCK_MONOTONIC, &h.start);
-    h.outcomes[h.current] = STARTED;
-    if (test->setup_func != NULL)
-        rc = test->setup_func(state);
-    return rc;
-}
-
-static void time_stop(void) {
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    h.seconds[h.current] =
-        (double)(now.tv_sec - h.start.tv_sec) + (double)(now.tv_nsec - h.start.tv_nsec) / 1e9;
-}
-
-static void wrap_test(void **state) {
-    h.tests[h.current].test_func(state);
-    h.outcomes[h.current] = PASSED;
-}
-
-static int wrap_teardown(void **state) {
-    const struct CMUnitTest *test = &h.tests[h.current];
-    enum outcome before = h.outcomes[h.current];
-    int rc = 0;
-
-    h.outcomes[h.current] = FAILED; /* in case the teardown itself jumps out */
-    if (test->teardown_func != NULL)
-        rc = test->teardown_func(state);
-    if (rc == 0 && before != STARTED)
-        h.outcomes[h.current] = before;
-    time_stop();
-    return rc;
-}
-
 /* Results. */
 
 static size_t outcome_count(enum outcome o) {
@@ -347,11 +301,91 @@ static void reruns_print(void) {
                     h.tests[i].name, tn_test_seed(), h.tests[i].name, h.program);
 }
 
+static void time_stop(void) {
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    h.seconds[h.current] =
+        (double)(now.tv_sec - h.start.tv_sec) + (double)(now.tv_nsec - h.start.tv_nsec) / 1e9;
+}
+
+/* The wrappers of each test. */
+
+void tn_test_under_way(int change) { atomic_fetch_add(&h.under_way, change); }
+
+/* The body jumped out and left its frame to what is still under way: neither the teardown nor
+ * another test may run. CMocka keeps the text of the failed assertion until the test is over; only
+ * on its way to abort() does it print it at once. */
+static void end_stranded(void) {
+    const char *folder = getenv("TN_RESULTS_DIR");
+
+    h.outcomes[h.current] = FAILED;
+    time_stop();
+    print_error("%s failed while operations were under way: the program ends here\n",
+                h.tests[h.current].name);
+    reruns_print();
+    if (folder != NULL && folder[0] != '\0')
+        (void)results_write(folder);
+    setenv("CMOCKA_TEST_ABORT", "1", 1);
+    fail();
+    abort();
+}
+
+/* Not run, because of TN_STOP. */
+static int stopped(void) { return h.stop && outcome_count(FAILED) != 0; }
+
+static int selected(size_t i) {
+    return h.filter == NULL || fnmatch(h.filter, h.tests[i].name, 0) == 0;
+}
+
+static int wrap_setup(void **state) {
+    const struct CMUnitTest *test;
+    int rc = 0;
+
+    while (h.next < h.count && !selected(h.next))
+        h.next++;
+    h.current = h.next++;
+    test = &h.tests[h.current];
+    clock_gettime(CLOCK_MONOTONIC, &h.start);
+    if (stopped())
+        return 0;
+    h.outcomes[h.current] = STARTED;
+    if (test->setup_func != NULL)
+        rc = test->setup_func(state);
+    return rc;
+}
+
+static void wrap_test(void **state) {
+    if (stopped())
+        _skip(__FILE__, __LINE__);
+    h.tests[h.current].test_func(state);
+    h.outcomes[h.current] = PASSED;
+}
+
+static int wrap_teardown(void **state) {
+    const struct CMUnitTest *test = &h.tests[h.current];
+    enum outcome before = h.outcomes[h.current];
+    int rc = 0;
+
+    if (before == NOT_RUN)
+        return 0;
+    if (before == STARTED && atomic_load(&h.under_way) != 0)
+        end_stranded();
+    h.outcomes[h.current] = FAILED; /* in case the teardown itself jumps out */
+    if (test->teardown_func != NULL)
+        rc = test->teardown_func(state);
+    if (rc == 0 && before != STARTED)
+        h.outcomes[h.current] = before;
+    time_stop();
+    return rc;
+}
+
 static int harness_init(const char *program, const char *name, const struct CMUnitTest *tests,
                         size_t count) {
     size_t i;
 
     h = (struct harness){.program = program, .name = name, .tests = tests, .count = count};
+    h.stop = tn_test_env_u64("TN_STOP", 0) != 0;
     h.filter = getenv("TN_TEST");
     if (h.filter != NULL && h.filter[0] == '\0')
         h.filter = NULL;

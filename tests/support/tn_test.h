@@ -11,6 +11,7 @@
  * The environment of a test program:
  *   TN_TEST         glob (`*`, `?`): run only the tests whose name matches; no match is an error
  *   TN_SEED         unsigned 64-bit number, or `random`; the default is fixed, so runs repeat
+ *   TN_STOP         1: no further test after one that failed
  *   TN_RESULTS_DIR  existing folder: write <name>.xml there (JUnit form), one <testcase> per test
  *
  * CMocka's state belongs to one thread: assert, skip and mock only on the test thread. Code that
@@ -58,6 +59,13 @@ typedef const char *tn_test_worker_fn(int index, void *arg);
  * Returns the first failure recorded (in time), or NULL. Use: assert_null_text(...).
  */
 const char *tn_test_workers_run(int n, tn_test_worker_fn *fn, void *arg);
+
+/**
+ * Count threads of one's own that use the body's frame, or what it made by hand and has not undone
+ * yet: +1 when it begins, -1 when it is over. A test that fails meanwhile cannot be torn down: the
+ * program prints its failure, and ends. Any thread.
+ */
+void tn_test_under_way(int change);
 
 /** 1 once any worker of the current tn_test_workers_run() has failed: long loops should stop. */
 int tn_test_workers_failed(void);

@@ -149,6 +149,7 @@ static inline void op_start(struct op *op, tn_status (*run)(void *), void *arg,
     tn__store_rlx(&tn__point_hook, op_point);
 #endif
     assert_int_equal(pthread_create(&op->thread, NULL, op_main, op), 0);
+    tn_test_under_way(1);
 }
 
 /* It stands at its next point, and has not ended. */
@@ -165,11 +166,22 @@ static inline void op_reach(struct op *op) {
 
 static inline void op_go(struct op *op) { sem_post(&op->go); }
 
-/* Let it go past all points, and wait for its end. */
+/* Wait until a condition holds that must come true before the operation ends. */
+#define op_wait_until(op_, condition)                                                              \
+    do {                                                                                           \
+        wait_until((condition) || atomic_load(&(op_)->ended));                                     \
+        if (atomic_load(&(op_)->ended))                                                            \
+            fail_msg("the operation ended with %s before: %s", tn_status_name((op_)->status),      \
+                     #condition);                                                                  \
+    } while (0)
+
+/* Let it go past all points, and wait for its end: 20 s at most. */
 static inline tn_status op_end(struct op *op) {
     for (int i = 0; i < OP_STOPS_MAX; i++)
         sem_post(&op->go);
+    wait_until(atomic_load(&op->ended));
     assert_int_equal(pthread_join(op->thread, NULL), 0);
+    tn_test_under_way(-1);
     sem_destroy(&op->reached);
     sem_destroy(&op->go);
     op->running = false;

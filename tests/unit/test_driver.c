@@ -53,7 +53,7 @@ static void table_without_a_required_entry_is_refused(void **state) {
     const size_t optional[] = {
         offsetof(tn_driver_ops, capabilities),     offsetof(tn_driver_ops, last_code),
         offsetof(tn_driver_ops, host_function),    offsetof(tn_driver_ops, device_memory),
-        offsetof(tn_driver_ops, pointer_location),
+        offsetof(tn_driver_ops, pointer_location), offsetof(tn_driver_ops, pool_trim),
     };
     size_t at;
 

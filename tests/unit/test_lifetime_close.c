@@ -39,7 +39,7 @@ static void acquire_past_its_pins_aborts_the_close(void **state) {
     OP_START(&reader, run_acquire, &s.reading, TN__POINT_PINS_STORED, TN__POINT_ACQUIRED);
     op_reach(&reader);
     OP_START(&closer, run_close, &s.closing, 0);
-    wait_until(closing_at(&s, TN__TRYING));
+    op_wait_until(&closer, closing_at(&s, TN__TRYING));
     pause_shortly();
     assert_true(closing_at(&s, TN__TRYING)); /* it waits for the reader */
     op_go(&reader);
@@ -60,11 +60,11 @@ static void acquire_that_fails_does_not_stop_the_close(void **state) {
     NEED_POINTS();
     OP_START(&reader, run_acquire, &s.reading, TN__POINT_PINS_STORED);
     op_reach(&reader);
-    tn__removal *taken = tn__removal_new(&mat, 1); /* another plan's, by hand */
+    tn__removal *taken = tn__removal_new(&mat, 1, 0); /* another plan's, by hand */
     tn__store_rlx(&taken->decision, TN__TAKEN);
     tn__store_rel(&mat->state, (uintptr_t)taken);
     OP_START(&closer, run_close, &s.closing, 0);
-    wait_until(closing_at(&s, TN__TRYING));
+    op_wait_until(&closer, closing_at(&s, TN__TRYING));
     assert_status(op_end(&reader), TN_ERR_UNAVAILABLE);
     assert_status(op_end(&closer), TN_OK);
     assert_int_equal(word_of(&s), TN__MANAGER_CLOSED);
@@ -81,7 +81,7 @@ static void close_aborted_by_a_reader_that_fails_tries_again(void **state) {
     bool mine = false;
     tn__store_rel(&record->pair.low, tn__word(generation, TN__ACQUIRING));
     OP_START(&closer, run_close, &s.closing, 0);
-    wait_until(closing_at(&s, TN__TRYING));
+    op_wait_until(&closer, closing_at(&s, TN__TRYING));
     tn__removal *plan = (tn__removal *)word_of(&s);
     assert_true(tn__decision_meet(plan, &mine) && mine);
     pause_shortly();
@@ -94,7 +94,7 @@ static void close_aborted_by_a_reader_that_fails_tries_again(void **state) {
 
 static void reserve_past_its_record_aborts_the_close(void **state) {
     struct scene s = scene_of(*state);
-    tn__removal *plan = tn__removal_new(NULL, 0);
+    tn__removal *plan = tn__removal_new(NULL, 0, 0);
     (void)reserve(s.m, P, 0, "first: tracked");
     tn__store_rel(&s.m->life->gate->word, (uintptr_t)plan);
     tn_reservation r = reserve(s.m, P, 8, "second");
@@ -111,7 +111,7 @@ static void reserve_past_its_record_aborts_the_close(void **state) {
 
 static void acquire_that_meets_a_close_being_tried_aborts_it(void **state) {
     struct scene s = scene_of(*state);
-    tn__removal *plan = tn__removal_new(NULL, 0);
+    tn__removal *plan = tn__removal_new(NULL, 0, 0);
     tn__store_rel(&s.m->life->gate->word, (uintptr_t)plan);
     assert_ok(run_acquire(&s.reading));
     assert_int_equal(plan->decision, TN__GRANTED);
@@ -126,7 +126,7 @@ static void acquire_that_meets_a_close_being_tried_aborts_it(void **state) {
 /* What is TAKEN refuses at the commit point; nothing else has happened. */
 static void acquire_that_meets_a_decided_close_is_refused(void **state) {
     struct scene s = scene_of(*state);
-    tn__removal *plan = tn__removal_new(NULL, 0);
+    tn__removal *plan = tn__removal_new(NULL, 0, 0);
     struct args untracked = {.m = s.m, .at = C1, .bytes = 8};
     tn__store_rlx(&plan->decision, TN__TAKEN);
     tn__store_rel(&s.m->life->gate->word, (uintptr_t)plan);
@@ -147,7 +147,7 @@ static void forced_close_waits_for_a_reader_and_refuses_it(void **state) {
     OP_START(&reader, run_acquire, &s.reading, TN__POINT_PINS_STORED);
     op_reach(&reader);
     OP_START(&closer, run_close, &s.closing, 0);
-    wait_until(closing_at(&s, TN__TAKEN));
+    op_wait_until(&closer, closing_at(&s, TN__TAKEN));
     pause_shortly();
     assert_false(atomic_load(&closer.ended)); /* a grace period */
     assert_status(op_end(&reader), TN_ERR_CLOSED);
@@ -164,7 +164,7 @@ static void forced_close_waits_for_a_release_that_records(void **state) {
     OP_START(&releaser, run_release, &ending, TN__POINT_RECORDED);
     op_reach(&releaser);
     OP_START(&closer, run_close, &s.closing, 0);
-    wait_until(closing_at(&s, TN__TAKEN));
+    op_wait_until(&closer, closing_at(&s, TN__TAKEN));
     pause_shortly();
     assert_false(atomic_load(&closer.ended)); /* RELEASING */
     assert_status(op_end(&releaser), TN_OK);
@@ -206,7 +206,7 @@ static void close_of_two_threads_happens_once(void **state) {
     op_reach(&reader);
     s.closing.flags = TN_CLOSE_FORCE;
     OP_START(&first, run_close, &s.closing, 0);
-    wait_until(closing_at(&s, TN__TAKEN));
+    op_wait_until(&first, closing_at(&s, TN__TAKEN));
     OP_START(&second, run_close, &other, 0);
     pause_shortly();
     assert_status(op_end(&reader), TN_ERR_CLOSED);
@@ -239,7 +239,7 @@ static void guard_waits_for_an_acquire_past_the_check(void **state) {
     OP_START(&reader, run_acquire, &g.s.reading, TN__POINT_PINS_STORED);
     op_reach(&reader);
     OP_START(&loader, run_ensure, &g.loading, 0);
-    wait_until(word_of(&g.s) == TN__MANAGER_GUARDED);
+    op_wait_until(&loader, word_of(&g.s) == TN__MANAGER_GUARDED);
     assert_status(tn_manager_acquire(g.s.m, &g.s.v, 1, P, NULL, &refused), TN_ERR_REENTRANCY);
     pause_shortly();
     assert_int_equal(atomic_load(&g.source->calls), 0);
@@ -258,7 +258,7 @@ static void guard_waits_for_a_release_that_records(void **state) {
     OP_START(&releaser, run_release, &ending, TN__POINT_RECORD_EVENT, TN__POINT_RECORDED);
     op_reach(&releaser);
     OP_START(&loader, run_ensure, &g.loading, 0);
-    wait_until(word_of(&g.s) == TN__MANAGER_GUARDED);
+    op_wait_until(&loader, word_of(&g.s) == TN__MANAGER_GUARDED);
     op_go(&releaser);
     op_reach(&releaser);
     pause_shortly();

@@ -152,8 +152,8 @@ static const char *call_first(int index, void *arg) {
         TN_WORKER_STATUS(status, TN_ERR_HOST_MEMORY);
     }
     tn__mat *mat = NULL;
-    tn__fault_alloc(1);
-    tn__life_help(n->m->life, &mat, 1); /* nothing can be completed, and nothing happens */
+    tn__fault_alloc(1); /* nothing can be completed, and nothing happens */
+    TN_WORKER_CHECK(tn__life_help(n->m->life, &mat, 1));
     tn__fault_alloc(0);
     return NULL;
 }

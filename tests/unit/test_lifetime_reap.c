@@ -108,7 +108,7 @@ static void lease_completed_by_a_drop_is_consumed_later(void **state) {
     tn_lease lease = pending_for(&s, s.stream, 1);
     spec_finish(s.f);
     tn__mat *mat = mat_of(s.m, s.v, C0);
-    tn__life_help(s.m->life, &mat, 1);
+    assert_false(tn__life_help(s.m->life, &mat, 1));
     assert_int_equal(state_of(lease.record), TN__DONE);
     assert_false(tn_lease_active(&lease));
     uint64_t sum = 0;
@@ -135,6 +135,25 @@ static void lease_is_completed_once(void **state) {
     assert_int_equal(tn__load_acq(&own->counter), count + 2);
 }
 
+/* What help says of each state: a removal that hears "no" does not count. */
+static void help_tells_whether_something_protects(void **state) {
+    struct scene s = scene_of(*state);
+    tn__mat *mats[2] = {mat_of(s.m, adopt_rep(s.f, s.m, C0), C0), mat_of(s.m, s.v, C0)};
+    assert_false(tn__life_help(s.m->life, mats, 2));
+    tn_lease lease = pending_for(&s, s.stream, 1);
+    assert_true(tn__life_help(s.m->life, mats, 2)); /* PENDING, and its work is not over */
+    assert_false(tn__life_help(s.m->life, mats, 1));
+    spec_finish(s.f);
+    assert_false(tn__life_help(s.m->life, mats, 2));
+    assert_false(tn_lease_active(&lease));
+    lease = acquire(s.m, s.v, C0, s.stream);
+    assert_true(tn__life_help(s.m->life, mats, 2)); /* ACTIVE */
+    release(&lease);
+    tn_hold held = hold(s.m, s.v, C0);
+    assert_true(tn__life_help(s.m->life, mats, 2));
+    release_hold(&held);
+}
+
 /* Help asks only what concerns the materializations in question. */
 static void help_leaves_other_leases_alone(void **state) {
     struct scene s = scene_of(*state);
@@ -143,8 +162,8 @@ static void help_leaves_other_leases_alone(void **state) {
     spec_finish(s.f);
     uint64_t queries = tn_sim_calls(s.f->sim, TN_SIM_EVENT_QUERY);
     tn__mat *mat = mat_of(s.m, other, C0);
-    tn__life_help(s.m->life, &mat, 1);
-    tn__life_help(s.m->life, &mat, 0);
+    assert_false(tn__life_help(s.m->life, &mat, 1));
+    assert_false(tn__life_help(s.m->life, &mat, 0));
     assert_int_equal(tn_sim_calls(s.f->sim, TN_SIM_EVENT_QUERY), queries);
     assert_int_equal(state_of(lease.record), TN__PENDING);
 }
@@ -322,6 +341,7 @@ static const struct CMUnitTest tests[] = {
     SPEC_CONCURRENT(lease_completed_by_a_drop_is_consumed_later),
     SPEC_CONCURRENT(lease_is_completed_once),
     SPEC_CONCURRENT(help_leaves_other_leases_alone),
+    SPEC_CONCURRENT(help_tells_whether_something_protects),
     SPEC_CONCURRENT(driver_that_is_gone_completes_everything),
     SPEC_CONCURRENT(lease_on_forty_streams_waits_for_all),
     SPEC_CONCURRENT(close_waits_for_all_events),

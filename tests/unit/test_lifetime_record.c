@@ -292,8 +292,8 @@ static void events_are_made_once_per_context_and_used_again(void **state) {
     assert_int_equal(tn_sim_live_events(f->sim), 3);
     for (int i = 0; i < 5; i++) {
         tn__event *again, *other;
-        tn__event_give(m->life, a);
-        tn__event_give(m->life, b);
+        tn__event_give(a);
+        tn__event_give(b);
         assert_ok(tn__event_take(m->life, &here, &again));
         assert_ok(tn__event_take(m->life, &here, &other));
         assert_true((again == a && other == b) || (again == b && other == a));
@@ -301,10 +301,10 @@ static void events_are_made_once_per_context_and_used_again(void **state) {
     assert_int_equal(tn_sim_live_events(f->sim), 3);
     there.context = here.context; /* the same number on another device is another context */
     for (int i = 0; i < 3; i++)
-        tn__event_give(m->life, i == 0 ? a : i == 1 ? b : c);
+        tn__event_give(i == 0 ? a : i == 1 ? b : c);
     if (tn__event_take(m->life, &there, &c) == TN_OK) {
         assert_true(c->home != a->home && c->home->device == 1);
-        tn__event_give(m->life, c);
+        tn__event_give(c);
     }
 }
 

@@ -25,13 +25,15 @@ static struct args on(const struct scene *s, tn_handle h, tn_location at) {
 }
 
 static uint32_t decision_of(const tn__mat *mat) {
-    return tn__load_acq(&((tn__removal *)tn__load_acq(&mat->state))->decision);
+    uintptr_t state = tn__load_acq(&mat->state);
+    assert_true(state > TN__MAT_GONE); /* a plan stands there */
+    return tn__load_acq(&((tn__removal *)state)->decision);
 }
 
 /* ---- By hand: the decision word ---- */
 
 static tn__removal *wish(struct scene *s, tn__mat *mat, uint32_t decision) {
-    tn__removal *removal = tn__removal_new(&mat, 1);
+    tn__removal *removal = tn__removal_new(&mat, 1, 0);
     (void)s;
     assert_non_null(removal);
     tn__store_rlx(&removal->decision, decision);
@@ -97,7 +99,7 @@ static void acquire_of_two_that_fails_at_the_second_frees_the_first_plan(void **
 static void acquire_of_two_of_one_plan_aborts_it_once(void **state) {
     struct scene s = scene_of(*state);
     tn__mat *mats[2] = {mat_of(s.m, s.a, P), mat_of(s.m, s.b, P)};
-    tn__removal *removal = tn__removal_new(mats, 2);
+    tn__removal *removal = tn__removal_new(mats, 2, 0);
     struct args x = {.m = s.m, .h = {s.a, s.b}, .count = 2, .at = P};
     tn__store_rel(&mats[0]->state, (uintptr_t)removal);
     tn__store_rel(&mats[1]->state, (uintptr_t)removal);
@@ -135,12 +137,14 @@ static struct reader read_begin(struct scene *s, tn__mat *mat) {
     tn__store_rlx(&r.record->what, tn__what(TN__KIND_LEASE, mat->at));
     tn__store_rel(&r.record->pair.low, tn__word(r.generation, TN__ACQUIRING));
     tn__store_rel(&tn__record_pins(r.record, 1)->pin[0].mat, mat);
+    tn_test_under_way(1);
     return r;
 }
 
 static void read_end(struct reader *r) {
     tn__store_rel(&r->record->pair.low, tn__word(r->generation, TN__FREE));
     tn__record_recycle(r->record, r->slot);
+    tn_test_under_way(-1);
 }
 
 static void removal_waits_for_a_reader_that_then_fails(void **state) {
@@ -150,7 +154,7 @@ static void removal_waits_for_a_reader_that_then_fails(void **state) {
     struct args x = on(&s, s.a, C0);
     struct op op;
     OP_START(&op, run_drop, &x, 0);
-    wait_until(tn__load_acq(&mat->state) > TN__MAT_GONE);
+    op_wait_until(&op, tn__load_acq(&mat->state) > TN__MAT_GONE);
     pause_shortly();
     assert_int_equal(decision_of(mat), TN__TRYING);
     read_end(&r);
@@ -166,7 +170,7 @@ static void removal_waits_for_a_reader_that_is_then_granted(void **state) {
     struct op op;
     bool mine = false;
     OP_START(&op, run_drop, &x, 0);
-    wait_until(tn__load_acq(&mat->state) > TN__MAT_GONE);
+    op_wait_until(&op, tn__load_acq(&mat->state) > TN__MAT_GONE);
     assert_true(tn__decision_meet((tn__removal *)tn__load_acq(&mat->state), &mine));
     assert_true(mine);
     pause_shortly();
@@ -189,7 +193,7 @@ static void removal_aborted_by_a_reader_that_is_gone_reports_one_use(void **stat
     struct op op;
     bool mine = false;
     OP_START(&op, run_drop, &x, 0);
-    wait_until(tn__load_acq(&mat->state) > TN__MAT_GONE);
+    op_wait_until(&op, tn__load_acq(&mat->state) > TN__MAT_GONE);
     tn__removal *removal = (tn__removal *)tn__load_acq(&mat->state);
     assert_true(tn__decision_meet(removal, &mine));
     read_end(&r);
@@ -206,7 +210,7 @@ static void removal_aborted_by_a_reader_that_fails_tries_again(void **state) {
     struct op op;
     bool mine = false;
     OP_START(&op, run_drop, &x, 0);
-    wait_until(tn__load_acq(&mat->state) > TN__MAT_GONE);
+    op_wait_until(&op, tn__load_acq(&mat->state) > TN__MAT_GONE);
     tn__removal *removal = (tn__removal *)tn__load_acq(&mat->state);
     assert_true(tn__decision_meet(removal, &mine));
     read_end(&r);
@@ -220,7 +224,7 @@ static void removal_aborted_by_a_reader_that_fails_tries_again(void **state) {
 static void removal_whose_fence_fails_waits_for_the_reader_that_aborted_it(void **state) {
     struct scene s = scene_of(*state);
     tn__mat *mat = mat_of(s.m, s.a, C0);
-    tn__removal *removal = tn__removal_new(&mat, 1);
+    tn__removal *removal = tn__removal_new(&mat, 1, 0);
     tn__decision_withdraw(removal);
     assert_int_equal(removal->decision, TN__WITHDRAWN);
     tn__store_rlx(&removal->decision, TN__GRANTED); /* aborted, and its outcome known */
@@ -234,13 +238,13 @@ static void removal_of_several_names_the_first_protected_one(void **state) {
     tn__mat *mats[2] = {mat_of(s.m, s.a, P), mat_of(s.m, s.a, C0)};
     tn_hold h = hold(s.m, s.a, C0);
     tn__removal *removal = NULL;
-    assert_in_use(tn__removal_take(s.m->life, mats, 2, &removal), 0, 1, 0);
+    assert_in_use(tn__removal_take(s.m->life, mats, 2, 0, &removal), 0, 1, 0);
     assert_at(tn_last_error()->at, C0);
     assert_null(removal);
     release_hold(&h);
-    assert_ok(tn__removal_take(s.m->life, mats, 2, &removal));
+    assert_ok(tn__removal_take(s.m->life, mats, 2, 0, &removal));
     assert_int_equal(removal->decision, TN__TAKEN);
-    tn__removal_cancel(s.m->life, removal);
+    tn__removal_end(s.m->life, removal);
     assert_int_equal(mats[0]->state, TN__MAT_LIVE);
     assert_int_equal(mats[1]->state, TN__MAT_LIVE);
 }
@@ -288,7 +292,7 @@ static void discard_aborted_by_a_reader_that_is_gone_reports_one_use(void **stat
     struct op op;
     bool mine = false;
     OP_START(&op, run_discard, &x, 0);
-    wait_until(tn__load_acq(&mat->state) > TN__MAT_GONE);
+    op_wait_until(&op, tn__load_acq(&mat->state) > TN__MAT_GONE);
     tn__removal *removal = (tn__removal *)tn__load_acq(&mat->state);
     assert_true(tn__decision_meet(removal, &mine));
     read_end(&r);

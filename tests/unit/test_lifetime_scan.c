@@ -212,6 +212,113 @@ static void scan_of_a_record_that_changes_counts_one_life(void **state) {
     assert_status(op_end(&mover), TN_OK);
 }
 
+/* One of the three scans on a thread of its own, which stops between the fields of the record and
+ * the second reading of its word. */
+struct scanning {
+    tn_manager *m;
+    tn_handle a, b;
+    tn__mat *mat;       /* a's */
+    size_t uses, other; /* what it counted */
+};
+
+static tn_status scan_protections(void *arg) {
+    struct scanning *s = arg;
+    tn__protection p = protection_of(s->m, s->mat);
+    s->uses = p.uses;
+    s->other = p.holds + p.pending;
+    return TN_OK;
+}
+
+static tn_status scan_totals(void *arg) {
+    struct scanning *s = arg;
+    tn__totals t;
+    tn__life_totals(s->m->life, &t);
+    s->uses = t.active_leases;
+    s->other = t.holds + t.pending_leases + t.reservations;
+    return TN_OK;
+}
+
+static bool count_seen(void *context, const tn__seen *seen) {
+    struct scanning *s = context;
+    bool whole = seen->what == TN__SEEN_LEASE && seen->pin_count == 1;
+    s->uses += whole && seen->pins[0].mat == s->mat && seen->pins[0].index == s->a.index;
+    s->other += !whole || seen->pins[0].mat != s->mat;
+    return true;
+}
+
+static tn_status scan_by_walk(void *arg) {
+    struct scanning *s = arg;
+    return tn__life_walk(s->m->life, count_seen, s) ? TN_OK : TN_ERR_HOST_MEMORY;
+}
+
+static tn_status (*const scans[])(void *) = {scan_protections, scan_totals, scan_by_walk};
+#define SCANS (sizeof scans / sizeof scans[0])
+
+static struct scanning scanning_of(struct spec *f, tn_location at) {
+    struct scanning s = {.m = MANAGER(f)};
+    s.a = adopt_rep(f, s.m, at);
+    s.b = adopt_rep(f, s.m, at);
+    s.mat = mat_of(s.m, s.a, at);
+    return s;
+}
+
+/* The record is over, and used again for b: it is neither a's use any more nor, with a's fields,
+ * one of b. */
+static void scan_leaves_out_a_record_that_is_used_again_meanwhile(void **state) {
+    struct scanning s = scanning_of(*state, P);
+    NEED_POINTS();
+    for (size_t i = 0; i < SCANS; i++) {
+        tn_lease first = acquire(s.m, s.a, P, NULL), second;
+        struct op scanner;
+        s.uses = s.other = 0;
+        OP_START(&scanner, scans[i], &s, TN__POINT_SEEN);
+        op_reach(&scanner);
+        release(&first);
+        second = acquire(s.m, s.b, P, NULL);
+        assert_ptr_equal(second.record, first.record);
+        assert_status(op_end(&scanner), TN_OK);
+        assert_int_equal(s.uses, 0);
+        assert_int_equal(s.other, 0);
+        release(&second);
+    }
+}
+
+static void scan_leaves_out_a_record_that_ends_meanwhile(void **state) {
+    struct scanning s = scanning_of(*state, P);
+    NEED_POINTS();
+    for (size_t i = 0; i < SCANS; i++) {
+        tn_lease lease = acquire(s.m, s.a, P, NULL);
+        struct op scanner;
+        s.uses = s.other = 0;
+        OP_START(&scanner, scans[i], &s, TN__POINT_SEEN);
+        op_reach(&scanner);
+        release(&lease);
+        assert_status(op_end(&scanner), TN_OK);
+        assert_int_equal(s.uses + s.other, 0);
+    }
+}
+
+/* M124: no counter moves when a release begins, so whoever saw ACTIVE must still count the use. */
+static void scan_counts_a_record_whose_release_begins_meanwhile(void **state) {
+    struct spec *f = *state;
+    struct scanning s = scanning_of(f, C0);
+    tn_stream stream = spec_stream(f, 0);
+    NEED_POINTS();
+    for (size_t i = 0; i < SCANS; i++) {
+        struct args ending = {.m = s.m, .lease = acquire(s.m, s.a, C0, stream)};
+        struct op scanner, releaser;
+        s.uses = s.other = 0;
+        OP_START(&scanner, scans[i], &s, TN__POINT_SEEN);
+        op_reach(&scanner);
+        OP_START(&releaser, run_release, &ending, TN__POINT_RECORDED);
+        op_reach(&releaser); /* RELEASING */
+        assert_status(op_end(&scanner), TN_OK);
+        assert_int_equal(s.uses, 1);
+        assert_int_equal(s.other, 0);
+        assert_status(op_end(&releaser), TN_OK);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     SPEC_CONCURRENT(states_count_as_they_should),
     SPEC_CONCURRENT(protections_are_counted_for_each_of_several),
@@ -219,6 +326,9 @@ static const struct CMUnitTest tests[] = {
     SPEC_CONCURRENT(walk_shows_all_pins_of_a_large_lease),
     SPEC_CONCURRENT(walk_ends_where_its_visitor_says),
     SPEC_CONCURRENT(scan_of_a_record_that_changes_counts_one_life),
+    SPEC_CONCURRENT(scan_leaves_out_a_record_that_is_used_again_meanwhile),
+    SPEC_CONCURRENT(scan_leaves_out_a_record_that_ends_meanwhile),
+    SPEC_CONCURRENT(scan_counts_a_record_whose_release_begins_meanwhile),
 };
 
 TN_TEST_MAIN("unit.lifetime_scan", tests)

@@ -110,21 +110,8 @@ static void owners_empty_allocations_never_clash(void **state) {
     assert_ok(claim(s, &empty, 1, 4));
     assert_ok(claim(s, NULL, 0, 5));
     tn__owners_release(s, &empty, 1);
-    tn__owners_rename(s, &empty, 1, handle_of(6));
     assert_status(claim(s, &full, 1, 7), TN_ERR_OWNERSHIP);
     assert_int_equal(tn_last_error()->owners[0].handle.index, 3);
-    unlock_and_release(s);
-}
-
-static void owners_rename_corrects_the_handle(void **state) {
-    (void)state;
-    tn__store *s = locked_store();
-    tn_storage a[] = {storage(0, tn_location_pageable()), storage(64, tn_location_pageable())};
-    assert_ok(
-        tn__owners_claim(s, a, 2, (tn_handle){MANAGER, 0, &fixture_type}, tn_location_pageable()));
-    tn__owners_rename(s, a, 2, handle_of(41));
-    assert_status(claim(s, a + 1, 1, 9), TN_ERR_OWNERSHIP);
-    assert_handle(tn_last_error()->owners[0].handle, 41);
     unlock_and_release(s);
 }
 
@@ -196,7 +183,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(owners_tell_replicas_apart),
     cmocka_unit_test(owners_units_do_not_clash),
     cmocka_unit_test(owners_empty_allocations_never_clash),
-    cmocka_unit_test(owners_rename_corrects_the_handle),
     cmocka_unit_test(owners_match_an_array),
     cmocka_unit_test(owners_failed_claim_takes_nothing),
 };

@@ -237,7 +237,76 @@ static void clock_moved_by_many_threads_is_one_clock(void **state) {
     machine_close(&m);
 }
 
+/* ---- Order among equals ------------------------------------------------------------------- */
+
+#define EQUALS 6
+
+struct order {
+    char names[EQUALS + 1];
+    int count;
+};
+
+struct note {
+    struct order *order;
+    char name;
+};
+
+static void take_note(void *context) {
+    const struct note *note = context;
+
+    note->order->names[note->order->count++] = note->name;
+}
+
+/* The order in which streams that are due at the same instant run their host functions. */
+static struct order order_of(const char *machine) {
+    struct machine m = machine_open(machine);
+    struct order order = {{0}, 0};
+    struct note notes[EQUALS];
+    int i;
+
+    for (i = 0; i < EQUALS; i++) {
+        tn_stream s = stream_on(&m, 0);
+
+        notes[i] = (struct note){&order, (char)('a' + i)};
+        assert_ok(tn_sim_queue_delay(m.sim, s, MS));
+        assert_ok(m.ops->host_function(m.self, s, take_note, &notes[i]));
+    }
+    assert_ok(tn_sim_run(m.sim));
+    assert_int_equal(now_ms(&m), 1);
+    assert_int_equal(order.count, EQUALS);
+    machine_close(&m);
+    return order;
+}
+
+static void equals_without_seed_go_by_creation(void **state) {
+    (void)state;
+    assert_string_equal(order_of(NULL).names, "abcdef");
+}
+
+static void equals_with_a_seed_go_by_it(void **state) {
+    struct order seen[64];
+    int different = 0;
+    int seed;
+    int i;
+
+    (void)state;
+    for (seed = 0; seed < 64; seed++) {
+        char machine[32];
+        bool known = false;
+
+        snprintf(machine, sizeof(machine), "seed=%d", seed);
+        seen[seed] = order_of(machine);
+        assert_string_equal(order_of(machine).names, seen[seed].names);
+        for (i = 0; i < seed; i++)
+            known = known || strcmp(seen[i].names, seen[seed].names) == 0;
+        different += !known;
+    }
+    assert_true(different > 40); /* of 720; 64 draws give 61 on average */
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(equals_without_seed_go_by_creation),
+    cmocka_unit_test(equals_with_a_seed_go_by_it),
     cmocka_unit_test(clock_stands_still_by_itself),
     cmocka_unit_test(clock_advanced_completes_what_is_due),
     cmocka_unit_test(clock_runs_until_nothing_is_queued),

@@ -252,6 +252,8 @@ static tn_status call_entry(const struct machine *m, uint32_t entry) {
         return m->ops->host_function(m->self, s, nothing, NULL);
     case TN_SIM_DEVICE_MEMORY:
         return m->ops->device_memory(m->self, 0, &figures);
+    case TN_SIM_POOL_TRIM:
+        return m->ops->pool_trim(m->self, 0, 0);
     default:
         return m->ops->pointer_location(m->self, m, &at);
     }
@@ -262,7 +264,7 @@ static void every_entry_can_be_made_to_fail(void **state) {
     uint32_t entry;
 
     (void)state;
-    for (entry = TN_SIM_ANY + 1; entry < TN_SIM_ENTRY_COUNT; entry++) {
+    for (entry = TN_SIM_ANY + 1; entry < TN_SIM_FILE_OPEN; entry++) {
         uint64_t before = tn_sim_calls(m.sim, entry);
 
         arm(&m, entry, 1, 1, TN_ERR_DEVICE_LOST, 1000 + entry);
@@ -285,9 +287,11 @@ static void fault_malformed_is_refused(void **state) {
     f.entry = TN_SIM_ENTRY_COUNT;
     assert_status(tn_sim_fault_arm(m.sim, &f), TN_ERR_KIND);
     f.entry = TN_SIM_COPY;
-    f.reserved0 = 1;
+    f.flags = TN_SIM_FAULT_DIRECT << 1;
     assert_status(tn_sim_fault_arm(m.sim, &f), TN_ERR_KIND);
-    f.reserved0 = 0;
+    f.flags = TN_SIM_FAULT_SHORT;
+    assert_status(tn_sim_fault_arm(m.sim, &f), TN_ERR_VALUE);
+    f.flags = 0;
     f.size = 4;
     assert_status(tn_sim_fault_arm(m.sim, &f), TN_ERR_KIND);
     machine_close(&m);

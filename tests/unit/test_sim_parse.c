@@ -20,6 +20,11 @@ static void assert_defaults(tn__sim_machine m) {
     assert_int_equal(m.host_rate, 0);
     assert_int_equal(m.peer_rate, 0);
     assert_int_equal(m.latency_ns, 0);
+    assert_int_equal(m.pin_ns, 0);
+    assert_int_equal(m.disk_rate, 0);
+    assert_int_equal(m.seek_ns, 0);
+    assert_false(m.seeded);
+    assert_false(m.shared);
     assert_false(m.threads);
 }
 
@@ -31,7 +36,8 @@ static void machine_without_text_has_defaults(void **state) {
 
 static void machine_with_all_items_keeps_each(void **state) {
     tn__sim_machine m = parsed("dev:2 mem=64MiB pinned=3KiB pool=5 link=host:12GBps "
-                               "link=peer:40MBps latency=2us clock=threads");
+                               "link=peer:40MBps latency=2us pin=200ms host=shared disk=3.5GBps "
+                               "seek=80us seed=18 clock=threads");
 
     (void)state;
     assert_int_equal(m.devices, 2);
@@ -41,6 +47,12 @@ static void machine_with_all_items_keeps_each(void **state) {
     assert_int_equal(m.host_rate, UINT64_C(12000000000));
     assert_int_equal(m.peer_rate, 40000000);
     assert_int_equal(m.latency_ns, 2000);
+    assert_int_equal(m.pin_ns, 200 * MS);
+    assert_true(m.shared);
+    assert_int_equal(m.disk_rate, UINT64_C(3500000000));
+    assert_int_equal(m.seek_ns, 80000);
+    assert_true(m.seeded);
+    assert_int_equal(m.seed, 18);
     assert_true(m.threads);
 }
 
@@ -76,6 +88,15 @@ static void machine_times_know_their_units(void **state) {
     (void)state;
     assert_int_equal(parsed("latency=3ms").latency_ns, 3 * MS);
     assert_int_equal(parsed("latency=3s").latency_ns, 3000 * MS);
+}
+
+static void machine_seed_may_be_zero(void **state) {
+    tn__sim_machine m = parsed("host=separate seed=0");
+
+    (void)state;
+    assert_true(m.seeded);
+    assert_int_equal(m.seed, 0);
+    assert_false(m.shared);
 }
 
 static void machine_has_up_to_128_devices(void **state) {
@@ -127,6 +148,19 @@ static const struct {
     {"latency=1", 10, "expected ns, us, ms or s"},
     {"latency=1m", 10, "expected ns, us, ms or s"},
     {"latency=9223372037s", 9, "the value is too large"},
+    {"pin=", 5, "expected a number"},
+    {"pin=1", 6, "expected ns, us, ms or s"},
+    {"pin=1ms pin=1ms", 9, "this item stands twice"},
+    {"host=", 6, "expected separate or shared"},
+    {"host=sharedx", 6, "expected separate or shared"},
+    {"disk=", 6, "expected a number"},
+    {"disk=0Bps", 6, "a rate is at least 1 Bps"},
+    {"disk=1MiBps", 7, "expected Bps, kBps, MBps or GBps"},
+    {"seek=1.5ms", 7, "expected ns, us, ms or s"},
+    {"seed=", 6, "expected a number"},
+    {"seed=-1", 6, "expected a number"},
+    {"seed=1x", 7, "expected a space or the end"},
+    {"seed=9223372036854775808", 6, "the number is too large"},
     {"clock=", 7, "expected virtual or threads"},
     {"clock=thread", 7, "expected virtual or threads"},
     {"clock=real mem=1", 7, "expected virtual or threads"},
@@ -164,6 +198,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(machine_sizes_know_their_units),
     cmocka_unit_test(machine_rates_know_units_and_fractions),
     cmocka_unit_test(machine_times_know_their_units),
+    cmocka_unit_test(machine_seed_may_be_zero),
     cmocka_unit_test(machine_has_up_to_128_devices),
     cmocka_unit_test(machine_malformed_names_column_and_reason),
     cmocka_unit_test(machine_without_out_is_refused),

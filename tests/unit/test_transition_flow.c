@@ -15,6 +15,8 @@ struct plan {
     bool optional;     /* the first need */
     tn_status load;    /* `loading`: how the load went */
     bool loading;
+    tn__need needs[2];
+    uint64_t handle;
     bool in_callback; /* the thread is inside a source callback of another manager */
     int rechecks;     /* how often the judge asks for another look */
     tn_status recheck;
@@ -28,6 +30,12 @@ struct plan {
     struct op op;
 };
 
+static void claims_handle(struct plan *p, uint64_t index) {
+    p->handle = index;
+    p->ticket.handles = &p->handle;
+    p->ticket.handle_count = 1;
+}
+
 static enum tn__judgement judge(void *context, tn_status *status) {
     struct plan *p = context;
     tn__store *store = p->m->store;
@@ -37,12 +45,11 @@ static enum tn__judgement judge(void *context, tn_status *status) {
         *status = tn__fail(p->judged, "judged");
         return TN__JUDGE_FAIL;
     }
-    p->ticket.needs[0] = (tn__need){.ledger = tn__store_ledger(store, P),
-                                    .at = P,
-                                    .bytes = p->bytes[0],
-                                    .optional = p->optional};
-    p->ticket.needs[1] =
-        (tn__need){.ledger = tn__store_ledger(store, N), .at = N, .bytes = p->bytes[1]};
+    p->needs[0] = (tn__need){.ledger = tn__store_ledger(store, P),
+                             .at = P,
+                             .bytes = p->bytes[0],
+                             .optional = p->optional};
+    p->needs[1] = (tn__need){.ledger = tn__store_ledger(store, N), .at = N, .bytes = p->bytes[1]};
     return TN__JUDGE_GO;
 }
 
@@ -58,11 +65,13 @@ static tn_status recheck(void *context) {
 
 static tn_status fly(struct plan *p, tn__thread *thread) {
     tn__trans *t = p->m->trans;
-    tn__judge by = {judge, recheck, p};
+    tn__judge by = {judge, recheck, p, false};
+    p->ticket.needs = p->needs;
+    p->ticket.need_count = 2;
     tn_status status = tn__flow_admit(t, thread, &p->ticket, &by);
     if (status != TN_OK)
         return status;
-    p->ticket.loading = p->loading;
+    p->ticket.loading = p->loading ? p->handle : 0;
     atomic_store(&p->admitted, atomic_fetch_add(p->order, 1) + 1);
     tn__unlock(&t->store->lock);
     while (sem_wait(&p->leave) != 0)
@@ -144,7 +153,7 @@ static void plans_of_one_value_go_in_order_of_arrival(void **state) {
     struct scene *s = scene_of(*state);
     struct plan *p = s->plans;
     for (int i = 0; i < 4; i++)
-        p[i].ticket.index = 5;
+        claims_handle(&p[i], 5);
     launch(&p[0]);
     queue(&p[1], 0);
     queue(&p[2], 1);
@@ -160,7 +169,7 @@ static void plans_of_different_values_overlap(void **state) {
     struct scene *s = scene_of(*state);
     struct plan *p = s->plans;
     for (int i = 0; i < 3; i++)
-        p[i].ticket.index = i == 2 ? 5 : 5 + (uint64_t)i;
+        claims_handle(&p[i], i == 2 ? 5 : 5 + (uint64_t)i);
     launch(&p[0]);
     launch(&p[1]);
     queue(&p[2], 0); /* of the first one's value */
@@ -176,8 +185,8 @@ static void plans_of_different_values_overlap(void **state) {
 static void plans_of_a_serial_manager_go_one_by_one(void **state) {
     struct scene *s = scene_of(*state);
     struct plan *p = s->plans;
-    p[0].ticket.index = 5;
-    p[1].ticket.index = 6;
+    claims_handle(&p[0], 5);
+    claims_handle(&p[1], 6);
     launch(&p[0]);
     queue(&p[1], 0);
     queue(&p[2], 1);
@@ -192,9 +201,9 @@ static void plans_of_a_serial_manager_go_one_by_one(void **state) {
 static void exclusive_plan_waits_for_all_and_stops_all(void **state) {
     struct scene *s = scene_of(*state);
     struct plan *p = s->plans;
-    p[0].ticket.index = 5;
+    claims_handle(&p[0], 5);
     p[1].ticket.exclusive = true;
-    p[2].ticket.index = 6;
+    claims_handle(&p[2], 6);
     launch(&p[0]);
     queue(&p[1], 0);
     queue(&p[2], 1);
@@ -213,7 +222,7 @@ static void plan_that_does_not_fit_waits_for_claims_in_flight(void **state) {
     struct scene *s = scene_of(*state);
     struct plan *p = s->plans;
     for (int i = 0; i < 2; i++) {
-        p[i].ticket.index = 5 + (uint64_t)i;
+        claims_handle(&p[i], 5 + (uint64_t)i);
         p[i].bytes[0] = 60;
     }
     launch(&p[0]);
@@ -232,16 +241,16 @@ static void plan_that_does_not_fit_in_the_end_is_refused(void **state) {
     struct scene *s = scene_of(*state);
     struct plan *p = s->plans;
     tn__ledger *ledger = tn__store_ledger(s->m->store, P);
-    p[0].ticket.index = 5;
+    claims_handle(&p[0], 5);
     p[0].bytes[0] = 60;
-    p[1].ticket.index = 6;
+    claims_handle(&p[1], 6);
     p[1].bytes[0] = 41;
     p[1].bytes[1] = 10;
     launch(&p[0]);
     queue(&p[1], 0);
     tn__lock(&s->m->store->lock);
-    tn__need_settle(&p[0].ticket.needs[0]);
-    p[0].ticket.needs[0].held = false;
+    tn__need_settle(&p[0].needs[0]);
+    p[0].needs[0].held = false;
     tn__flow_wake(s->m->trans);
     tn__unlock(&s->m->store->lock);
     assert_status(op_end(&p[1].op), TN_ERR_BUDGET);
@@ -255,9 +264,9 @@ static void plan_that_does_not_fit_is_refused_at_once_when_nobody_claims(void **
     struct scene *s = scene_of(*state);
     struct plan *p = s->plans;
     tn_reservation r = reserve(s->m, P, 50, "in the way");
-    p[0].ticket.index = 5;
+    claims_handle(&p[0], 5);
     p[0].bytes[0] = 51;
-    p[1].ticket.index = 6;
+    claims_handle(&p[1], 6);
     p[1].bytes[1] = BUDGET + 1;
     for (int i = 0; i < 2; i++) {
         OP_START(&p[i].op, run_plan, &p[i], 0);
@@ -274,13 +283,13 @@ static void optional_need_that_does_not_fit_is_left_out(void **state) {
     struct scene *s = scene_of(*state);
     struct plan *p = s->plans;
     tn_reservation r = reserve(s->m, P, 50, "in the way");
-    p[0].ticket.index = 5;
+    claims_handle(&p[0], 5);
     p[0].bytes[0] = 51;
     p[0].bytes[1] = 20;
     p[0].optional = true;
     launch(&p[0]);
-    assert_false(p[0].ticket.needs[0].claimed);
-    assert_true(p[0].ticket.needs[1].claimed);
+    assert_false(p[0].needs[0].claimed);
+    assert_true(p[0].needs[1].claimed);
     claimed(s->m, P, 50, 0);
     claimed(s->m, N, 20, 20);
     assert_status(land(&p[0]), TN_OK);
@@ -292,7 +301,7 @@ static void optional_need_waits_while_others_claim(void **state) {
     struct scene *s = scene_of(*state);
     struct plan *p = s->plans;
     for (int i = 0; i < 2; i++) {
-        p[i].ticket.index = 5 + (uint64_t)i;
+        claims_handle(&p[i], 5 + (uint64_t)i);
         p[i].bytes[0] = 60;
         p[i].optional = true;
     }
@@ -300,7 +309,7 @@ static void optional_need_waits_while_others_claim(void **state) {
     queue(&p[1], 0);
     assert_status(land(&p[0]), TN_OK);
     wait_until(atomic_load(&p[1].admitted) != 0);
-    assert_true(p[1].ticket.needs[0].claimed);
+    assert_true(p[1].needs[0].claimed);
     assert_status(land(&p[1]), TN_OK);
 }
 
@@ -310,7 +319,7 @@ static void small_plan_waits_behind_a_big_one_at_its_location(void **state) {
     struct scene *s = scene_of(*state);
     struct plan *p = s->plans;
     for (int i = 0; i < 4; i++)
-        p[i].ticket.index = 5 + (uint64_t)i;
+        claims_handle(&p[i], 5 + (uint64_t)i);
     p[0].bytes[0] = 60;
     p[1].bytes[0] = 60;
     p[2].bytes[0] = 10; /* it would fit */
@@ -352,7 +361,8 @@ static void plan_whose_second_look_fails_leaves_the_queue(void **state) {
 static void plan_whose_second_look_fails_wakes_those_behind_it(void **state) {
     struct scene *s = scene_of(*state);
     struct plan *p = s->plans;
-    p[0].ticket.index = p[1].ticket.index = 5;
+    claims_handle(&p[0], 5);
+    claims_handle(&p[1], 5);
     p[0].rechecks = 1;
     p[0].recheck = TN_ERR_HANDLE;
     p[0].slow_look = true;
@@ -377,7 +387,7 @@ static void plan_whose_judge_refuses_leaves_the_queue(void **state) {
 /* ---- Joined loads ------------------------------------------------------------------------ */
 
 static void start_load(struct plan *p, tn_status result) {
-    p->ticket.index = 5;
+    claims_handle(p, 5);
     p->loading = true;
     p->load = result;
     launch(p);
@@ -386,7 +396,7 @@ static void start_load(struct plan *p, tn_status result) {
 /* A joiner is in no queue. */
 static void join_load(struct plan *p, struct plan *loader, uint32_t refs) {
     uint32_t seen = 0;
-    p->ticket.index = 5;
+    claims_handle(p, 5);
     p->ticket.joins = true;
     OP_START(&p->op, run_plan, p, 0);
     while (seen != refs) {
@@ -427,7 +437,7 @@ static void drop_does_not_join_a_load(void **state) {
     struct scene *s = scene_of(*state);
     struct plan *p = s->plans;
     start_load(&p[0], TN_ERR_SOURCE);
-    p[1].ticket.index = 5;
+    claims_handle(&p[1], 5);
     queue(&p[1], 0);
     assert_null(p[0].ticket.flight);
     assert_status(land(&p[0]), TN_ERR_SOURCE);
@@ -440,7 +450,7 @@ static void ensure_that_cannot_join_waits(void **state) {
     struct scene *s = scene_of(*state);
     struct plan *p = s->plans;
     start_load(&p[0], TN_ERR_SOURCE);
-    p[1].ticket.index = 5;
+    claims_handle(&p[1], 5);
     p[1].ticket.joins = true;
     tn__lock(&s->m->store->lock);
     OP_START(&p[1].op, run_plan, &p[1], 0);
@@ -469,7 +479,8 @@ static void raise_guard(struct scene *s) {
 static void waiting_plan_is_refused_when_the_guard_goes_up(void **state) {
     struct scene *s = scene_of(*state);
     struct plan *p = s->plans;
-    p[0].ticket.index = p[1].ticket.index = 5;
+    claims_handle(&p[0], 5);
+    claims_handle(&p[1], 5);
     launch(&p[0]);
     queue(&p[1], 0);
     raise_guard(s);
@@ -507,7 +518,7 @@ static void plan_in_a_callback_is_refused_instead_of_waiting(void **state) {
     struct scene *s = scene_of(*state);
     struct plan *p = s->plans;
     for (int i = 0; i < 3; i++)
-        p[i].ticket.index = 5;
+        claims_handle(&p[i], 5);
     p[1].in_callback = true;
     launch(&p[0]);
     OP_START(&p[1].op, run_plan, &p[1], 0);

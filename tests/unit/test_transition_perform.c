@@ -239,21 +239,53 @@ static void drop_that_waited_looks_at_protections_again(void **state) {
     struct spec *f = *state;
     tn_manager *m = MANAGER(f);
     tn_handle v = adopt_rep(f, m, P);
-    struct args copying = {.m = m, .h = {v}, .at = C0}, dropping = {.m = m, .h = {v}, .at = P};
+    struct args copying = {.m = m, .h = {v}, .at = C0}, dropping = {.m = m, .h = {v}, .at = C0};
     struct op copier, dropper;
     NEED_POINTS();
     OP_START(&copier, run_ensure, &copying, TN__POINT_PERFORM);
     op_reach(&copier);
-    OP_START(&dropper, run_drop, &dropping, 0);
-    /* the last copy: refused at once, or looked at again later */
-    assert_status(op_end(&dropper), TN_ERR_OWNERSHIP);
-    dropping.at = C0; /* absent: a no-op that waits its turn */
+    /* absent: a no-op that waits its turn */
     OP_START(&dropper, run_drop, &dropping, 0);
     wait_until(flow_count(m, false) == 1);
     op_go(&copier);
     assert_status(op_end(&copier), TN_OK);
     assert_status(op_end(&dropper), TN_OK);
     assert_replicas(m, v, P); /* it saw the copy and dropped it */
+}
+
+/* The last copy, or a source that is absent: not while a transition is in flight that may make
+ * another one. It is judged when that one is over. */
+static void refusal_by_placement_waits_its_turn(void **state) {
+    struct spec *f = *state;
+    tn_manager *m = MANAGER(f);
+    tn_handle v = adopt_rep(f, m, P);
+    struct args copying = {.m = m, .h = {v}, .at = C0}, dropping = {.m = m, .h = {v}, .at = P};
+    struct op copier, dropper;
+    NEED_POINTS();
+    OP_START(&copier, run_ensure, &copying, TN__POINT_PERFORM);
+    op_reach(&copier);
+    OP_START(&dropper, run_drop, &dropping, 0);
+    wait_until(flow_count(m, false) == 1);
+    op_go(&copier);
+    assert_status(op_end(&copier), TN_OK);
+    assert_status(op_end(&dropper), TN_OK);
+    assert_replicas(m, v, C0);
+    /* the other one fails: so it is the last copy */
+    copying.at = C1;
+    dropping.at = C0;
+    spec_fault(f, TN_SIM_COPY, 1, 1, TN_ERR_DRIVER, 1);
+    OP_START(&copier, run_ensure, &copying, TN__POINT_PERFORM);
+    op_reach(&copier);
+    OP_START(&dropper, run_drop, &dropping, 0);
+    wait_until(flow_count(m, false) == 1);
+    op_go(&copier);
+    assert_status(op_end(&copier), TN_ERR_DRIVER);
+    assert_status(op_end(&dropper), TN_ERR_OWNERSHIP);
+    assert_int_equal(dropper.error.reason, TN_REASON_LAST_COPY);
+    assert_handle(dropper.error.handle, v);
+    assert_at(dropper.error.at, C0);
+    assert_replicas(m, v, C0);
+    (void)spec_repair(f);
 }
 
 /* ---- The devices' own streams ------------------------------------------------------------- */
@@ -324,6 +356,33 @@ static void readings_are_taken_before_and_after(void **state) {
 
 static uint64_t backwards(void *context) { return (*(uint64_t *)context)--; }
 
+static uint64_t without_locks(void *context) {
+    tn__assert_may_wait("a clock of the program");
+    return ++*(uint64_t *)context;
+}
+
+/* The clock is the program's code: it may take locks and wait. */
+static void clock_of_the_program_is_read_without_locks(void **state) {
+    struct spec *f = *state;
+    tn_config config = spec_config(f);
+    uint64_t now = 1000;
+    config.now_ns = without_locks;
+    config.now_context = &now;
+    tn_manager *m = spec_manager_with(f, &config);
+    tn_handle v = adopt_rep(f, m, P);
+    tn_report r = ensure(m, v, C0);
+    assert_int_equal(r.started_at_ns, 1001);
+    assert_int_equal(r.completed_at_ns, 1002);
+    r = ensure(m, v, C0);
+    assert_int_equal(r.no_op, 1);
+    assert_int_equal(r.started_at_ns, 1003);
+    assert_int_equal(r.completed_at_ns, 1004);
+    r = drop(m, v, C0);
+    assert_int_equal(r.completed_at_ns, 1006);
+    assert_int_equal(trace_at(m, 2).completed_at_ns, 1006);
+    spec_destroy(f, m);
+}
+
 /* M84: a clock that goes back does not make an action end before it began. */
 static void report_never_ends_before_it_begins(void **state) {
     struct spec *f = *state;
@@ -348,9 +407,11 @@ static const struct CMUnitTest tests[] = {
     SPEC_CONCURRENT(ensures_of_one_value_share_its_failure),
     SPEC_BOTH(ensure_that_waited_for_a_discard_is_refused),
     SPEC_BOTH(drop_that_waited_looks_at_protections_again),
+    SPEC_BOTH(refusal_by_placement_waits_its_turn),
     SPEC_CONCURRENT(own_stream_is_made_once),
     SPEC_BOTH(sampled_device_is_the_first_of_the_list),
     SPEC_BOTH(readings_are_taken_before_and_after),
+    SPEC_BOTH(clock_of_the_program_is_read_without_locks),
     SPEC_BOTH(report_never_ends_before_it_begins),
 };
 

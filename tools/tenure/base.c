@@ -7,6 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* No control character reaches the terminal. */
+static void text_make_printable(char *text) {
+    for (char *at = text; *at != '\0'; at++) {
+        if ((unsigned char)*at < ' ' || *at == 0x7f) {
+            *at = '?';
+        }
+    }
+}
+
 void complain(const char *format, ...) {
     char line[2048];
     va_list arguments;
@@ -14,12 +23,7 @@ void complain(const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
-    /* Names from a file end up here: no control character reaches the terminal. */
-    for (char *at = line; *at != '\0'; at++) {
-        if ((unsigned char)*at < ' ' || *at == 0x7f) {
-            *at = '?';
-        }
-    }
+    text_make_printable(line); /* names from a file end up here */
     fprintf(stderr, "tenure: %s\n", line);
 }
 
@@ -51,6 +55,13 @@ char *text_copy(const char *text) {
     size_t bytes = strlen(text) + 1;
 
     return memcpy(memory_new(bytes, 1), text, bytes);
+}
+
+char *text_printable(const char *text) {
+    char *copy = text_copy(text);
+
+    text_make_printable(copy);
+    return copy;
 }
 
 char *text_format(const char *format, ...) {

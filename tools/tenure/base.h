@@ -31,6 +31,8 @@ void *memory_new(size_t count, size_t bytes_each);
 void *memory_resize(void *old, size_t count, size_t bytes_each);
 /** A copy of the string. Owned. */
 char *text_copy(const char *text);
+/** A copy without control characters, for names from a file that are printed. Owned. */
+char *text_printable(const char *text);
 /** printf into a new string. Owned. */
 char *text_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -8,5 +8,6 @@
 int command_serve(int argc, char **argv);
 int command_info(int argc, char **argv);
 int command_workload(int argc, char **argv);
+int command_explain(int argc, char **argv);
 
 #endif

@@ -110,7 +110,7 @@ static bool measure(const char *text, const struct unit *units, size_t count, do
     return false;
 }
 
-bool option_bytes(struct option_place place, const char *text, uint64_t *out_bytes) {
+bool bytes_parse(const char *text, uint64_t *out_bytes) {
     double value = 0;
     uint64_t exact = 0;
     const char *end = whole(text, &exact);
@@ -120,10 +120,14 @@ bool option_bytes(struct option_place place, const char *text, uint64_t *out_byt
         return true;
     }
     if (!measure(text, byte_units, sizeof byte_units / sizeof byte_units[0], &value)) {
-        return refuse(place, text, "a number of bytes such as 200MiB");
+        return false;
     }
     *out_bytes = (uint64_t)value;
     return true;
+}
+
+bool option_bytes(struct option_place place, const char *text, uint64_t *out_bytes) {
+    return bytes_parse(text, out_bytes) || refuse(place, text, "a number of bytes such as 200MiB");
 }
 
 bool option_rate(struct option_place place, const char *text, double *out_bytes_per_s) {

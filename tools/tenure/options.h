@@ -30,6 +30,8 @@ bool option_scale(struct option_place place, const char *text, struct scale *out
 /** Bytes times the scale, rounded up to 8, at least 8. Saturates at INT64_MAX rounded down to 8. */
 uint64_t scale_bytes(struct scale scale, uint64_t bytes);
 
+/** As option_bytes(), without an error line. */
+bool bytes_parse(const char *text, uint64_t *out_bytes);
 /** "123", "1.5KiB", "200MiB", "2GiB", "10MB", "25GB": bytes. */
 bool option_bytes(struct option_place place, const char *text, uint64_t *out_bytes);
 /** "25GBps", "400MBps": bytes a second, at least 1. */

@@ -2,6 +2,7 @@
 #include "server.h"
 
 #include "base.h"
+#include "needs.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -35,91 +36,16 @@ static int load_programs(struct server *server) {
     return EXIT_GOOD;
 }
 
-/* What the budgets are made of, over all programs. */
-struct needs {
-    uint64_t tenant_key_bytes;                          /* keys of one tenant */
-    uint64_t largest_key_bytes, peak_bytes, need_bytes; /* of the neediest program */
-    uint64_t least_need_bytes;                          /* of the least needy one */
-    uint64_t source_bytes; /* everything with a source, of all tenants */
-};
-
-static struct needs find_needs(const struct server *server) {
-    struct needs needs = {0};
-
-    for (size_t i = 0; i < server->program_count; i++) {
-        const struct program *program = server->programs[i];
-
-        needs.tenant_key_bytes = plus(needs.tenant_key_bytes, program->tenant_key_bytes);
-        needs.source_bytes =
-            plus(needs.source_bytes, times(program->source_bytes, server->options.tenants + 1));
-        if (program->largest_key_bytes > needs.largest_key_bytes) {
-            needs.largest_key_bytes = program->largest_key_bytes;
-        }
-        if (program->peak_bytes > needs.peak_bytes) {
-            needs.peak_bytes = program->peak_bytes;
-        }
-        if (program->need_bytes > needs.need_bytes) {
-            needs.need_bytes = program->need_bytes;
-        }
-        if (i == 0 || program->need_bytes < needs.least_need_bytes) {
-            needs.least_need_bytes = program->need_bytes;
-        }
-    }
-    return needs;
-}
-
-static uint64_t share(double percent, uint64_t bytes) {
-    double part = percent / 100 * (double)bytes;
-
-    return part >= 9.2e18 ? INT64_MAX : (uint64_t)part;
-}
-
-static uint64_t budget_of(const struct budget *budget, uint64_t whole_bytes, uint64_t extra_bytes) {
-    switch (budget->form) {
-    case BUDGET_BYTES:
-        return budget->bytes;
-    case BUDGET_PERCENT:
-        return plus(share(budget->percent, whole_bytes), extra_bytes);
-    default:
-        return UINT64_MAX;
-    }
-}
-
-/* The numbers behind a refusal. */
-static int refuse_budget(const struct server *server, const struct needs *needs, uint64_t least) {
-    uint64_t workers = server->options.workers;
-    char *others = text_copy("");
-
-    if (workers > 1) {
-        free(others);
-        others = text_format(", %" PRIu64 " for each other one", needs->least_need_bytes);
-    }
-    complain("serve: the device budget of %" PRIu64 " bytes is below the %" PRIu64
-             " bytes that %" PRIu64 " worker%s: %" PRIu64
-             " for the neediest request, its ciphertexts and workspace and what one operation "
-             "reads (ciphertexts and workspace alone: %" PRIu64 ", largest key: %" PRIu64 ")%s",
-             server->budget_bytes[TIER_DEVICE], least, workers, workers == 1 ? " needs" : "s need",
-             needs->need_bytes, needs->peak_bytes, needs->largest_key_bytes, others);
-    free(others);
-    return EXIT_USAGE;
-}
-
-/*
- * Before anything is started: every worker must be able to serve a request at the same time, one of
- * them the neediest. More of the needy ones than fit queue (pool.h).
- */
 static int judge_budgets(struct server *server, const struct needs *needs) {
     const struct serve_options *options = &server->options;
-    uint64_t workers = options->workers;
-    uint64_t per_worker = plus(needs->peak_bytes, times(2, needs->largest_key_bytes));
-    uint64_t least = plus(needs->need_bytes, times(workers - 1, needs->least_need_bytes));
-    uint64_t device =
-        budget_of(&options->device_budget, needs->tenant_key_bytes, times(workers, per_worker));
+    const struct demand demand = {.command = "serve",
+                                  .tenants = options->tenants,
+                                  .workers = options->workers,
+                                  .device_budget = options->device_budget,
+                                  .pinned_budget = options->pinned_budget};
 
-    server->budget_bytes[TIER_DEVICE] = device;
-    server->budget_bytes[TIER_PINNED] =
-        budget_of(&options->pinned_budget, times(options->tenants, needs->tenant_key_bytes), 0);
-    return device >= least ? EXIT_GOOD : refuse_budget(server, needs, least);
+    needs_budgets(needs, &demand, server->budget_bytes);
+    return needs_judge(needs, &demand, server->budget_bytes) ? EXIT_GOOD : EXIT_USAGE;
 }
 
 /* As large as the budget, so that the machine itself refuses what the library should have. */
@@ -223,7 +149,7 @@ int server_open(struct server *server) {
     int code = load_programs(server);
 
     if (code == EXIT_GOOD) {
-        needs = find_needs(server);
+        needs = needs_find(server->programs, server->program_count, server->options.tenants);
         code = judge_budgets(server, &needs);
     }
     if (code == EXIT_GOOD) {

@@ -98,18 +98,6 @@ static bool read_params(struct build *build, json_t *params) {
     return true;
 }
 
-/* Names are printed; nothing in them reaches a terminal as a control character. */
-static char *printable(const char *text) {
-    char *copy = text_copy(text);
-
-    for (char *at = copy; *at != '\0'; at++) {
-        if ((unsigned char)*at < ' ' || *at == 0x7f) {
-            *at = '?';
-        }
-    }
-    return copy;
-}
-
 static bool read_header(struct build *build, json_t *line) {
     static const struct member members[] = {{"workload", JSON_INTEGER},
                                             {"name", JSON_STRING},
@@ -122,8 +110,8 @@ static bool read_header(struct build *build, json_t *line) {
     if (integer_of(line, "workload") != 1) {
         return build_fail(build, "unknown version %lld", (long long)integer_of(line, "workload"));
     }
-    build->work->name = printable(string_of(line, "name"));
-    build->work->origin = printable(string_of(line, "origin"));
+    build->work->name = text_printable(string_of(line, "name"));
+    build->work->origin = text_printable(string_of(line, "origin"));
     return read_params(build, json_object_get(line, "params"));
 }
 

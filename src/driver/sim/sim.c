@@ -29,12 +29,17 @@ uint64_t tn__sim_now(tn_sim *sim) {
 }
 
 void tn__sim_violation(tn_sim *sim, const char *format, ...) {
+    char *text = sim->violation_text;
+    size_t size = sizeof(sim->violation_text);
+    int length = 0;
     va_list list;
 
     if (sim->violations++ > 0)
         return;
+    if (sim->machine.seeded)
+        length = snprintf(text, size, "seed=%llu: ", (unsigned long long)sim->machine.seed);
     va_start(list, format);
-    vsnprintf(sim->violation_text, sizeof(sim->violation_text), format, list);
+    vsnprintf(text + length, size - (size_t)length, format, list);
     va_end(list);
 }
 
@@ -82,6 +87,8 @@ tn_status tn_sim_create(const char *machine, tn_sim **out) {
         return no_memory();
     }
     tn__sim_memory_init(sim);
+    sim->random = parsed.seed;
+    sim->disk.size = sizeof(sim->disk);
     status = tn_driver_create(&tn__sim_ops, sim, &sim->driver);
     if (status != TN_OK) {
         free_parts(sim);
@@ -107,12 +114,16 @@ void tn_sim_destroy(tn_sim *sim) {
     tn__sim_streams_fini(sim);
     tn__sim_events_fini(sim);
     disarm(sim);
+    tn__sim_disk_fini(sim);
     tn__sim_memory_fini(sim);
+    tn__sim_threads_fini(sim);
     tn__unlock(&sim->lock);
     free_parts(sim);
 }
 
 tn_driver *tn_sim_driver(tn_sim *sim) { return sim ? sim->driver : NULL; }
+
+uint64_t tn_sim_seed(tn_sim *sim) { return sim->machine.seed; }
 
 /* Time. */
 
@@ -214,6 +225,7 @@ void tn_sim_on_copy(tn_sim *sim, void (*function)(void *context, void *destinati
 /* Faults. */
 
 tn_status tn_sim_fault_arm(tn_sim *sim, const tn_sim_fault *fault) {
+    const uint32_t of_reads = TN_SIM_FAULT_SHORT | TN_SIM_FAULT_WRONG | TN_SIM_FAULT_DIRECT;
     const size_t least = offsetof(tn_sim_fault, nth);
     tn__sim_armed **link;
     tn__sim_armed *armed;
@@ -225,8 +237,10 @@ tn_status tn_sim_fault_arm(tn_sim *sim, const tn_sim_fault *fault) {
     status = tn__struct_in(&copy, sizeof(copy), least, fault, "tn_sim_fault");
     if (status != TN_OK)
         return status;
-    if (copy.entry >= TN_SIM_ENTRY_COUNT || copy.reserved0 != 0)
-        return tn__fail(TN_ERR_KIND, "a fault names no entry of the table, or reserved0 is set");
+    if (copy.entry >= TN_SIM_ENTRY_COUNT || (copy.flags & ~(of_reads | TN_SIM_FAULT_LOCKS)) != 0)
+        return tn__fail(TN_ERR_KIND, "a fault names no entry, or no flag");
+    if (copy.entry != TN_SIM_FILE_READ && (copy.flags & of_reads) != 0)
+        return tn__fail(TN_ERR_VALUE, "a flag of file reads with another entry");
     armed = tn__sim_alloc(1, sizeof(*armed));
     if (armed == NULL)
         return tn__fail(TN_ERR_HOST_MEMORY, "no memory for a fault");
@@ -237,6 +251,15 @@ tn_status tn_sim_fault_arm(tn_sim *sim, const tn_sim_fault *fault) {
     *link = armed;
     tn__unlock(&sim->lock);
     return TN_OK;
+}
+
+uint64_t tn_sim_stalled(tn_sim *sim) {
+    uint64_t stalled;
+
+    tn__lock(&sim->lock);
+    stalled = sim->stalled;
+    tn__unlock(&sim->lock);
+    return stalled;
 }
 
 uint64_t tn_sim_fault_clear(tn_sim *sim) {

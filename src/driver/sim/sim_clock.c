@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Virtual time. Each active stream knows when the next phase of its head is due; the step takes the
- * earliest one, the stream that was created first among equals, moves the clock there and executes
- * the phase. One thread steps at a time (S1).
+ * earliest one, among equals the stream that was created first or one drawn from the seed, moves
+ * the clock there and executes the phase. One thread steps at a time (S1).
  */
 #include "driver/sim/sim_priv.h"
 
@@ -22,10 +22,20 @@ static uint64_t due_ns(const tn__sim_stream *stream, bool host_functions) {
     return op->mark->done_ns > stream->ready_ns ? op->mark->done_ns : stream->ready_ns;
 }
 
-static tn__sim_stream *next_stream(const tn_sim *sim, bool host_functions, uint64_t *out_when) {
+/* splitmix64: a number below `bound`. */
+static uint64_t draw(tn_sim *sim, uint64_t bound) {
+    uint64_t z = sim->random += UINT64_C(0x9e3779b97f4a7c15);
+
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return (z ^ z >> 31) % bound;
+}
+
+static tn__sim_stream *next_stream(tn_sim *sim, bool host_functions, uint64_t *out_when) {
     tn__sim_stream *stream;
     tn__sim_stream *best = NULL;
     uint64_t earliest = TN__SIM_NEVER;
+    uint64_t equals = 0;
 
     for (stream = sim->active; stream != NULL; stream = stream->active_next) {
         uint64_t when = due_ns(stream, host_functions);
@@ -33,6 +43,10 @@ static tn__sim_stream *next_stream(const tn_sim *sim, bool host_functions, uint6
         if (when < earliest) {
             earliest = when;
             best = stream;
+            equals = 1;
+        } else if (when == earliest && best != NULL && sim->machine.seeded) {
+            if (draw(sim, ++equals) == 0)
+                best = stream;
         }
     }
     *out_when = earliest;
@@ -87,7 +101,7 @@ tn_status tn__sim_gone(tn_sim *sim) {
                                                        : TN__SIM_CODE_CONTEXT_DESTROYED);
 }
 
-static bool is_gone(const tn_sim *sim) {
+bool tn__sim_is_gone(const tn_sim *sim) {
     return sim->state == TN_SIM_SHUT_DOWN || sim->state == TN_SIM_CONTEXT_DESTROYED;
 }
 
@@ -100,7 +114,7 @@ typedef bool done_fn(const tn_sim *sim, const void *argument);
 
 static tn_status wait_for(tn_sim *sim, done_fn *done, const void *argument) {
     while (!done(sim, argument)) {
-        if (is_gone(sim))
+        if (tn__sim_is_gone(sim))
             return tn__sim_gone(sim);
         if (!may_step(sim) || !tn__sim_step(sim, TN__SIM_NEVER - 1, true))
             tn__cond_wait(&sim->changed, &sim->lock);
@@ -177,18 +191,32 @@ static bool pass_step(tn_sim *sim, uint64_t until) {
     return true;
 }
 
+/* Wait for something that may be the time. */
+static void pass_once(tn_sim *sim, uint64_t now, uint64_t until) {
+    if (sim->machine.threads && until != TN__SIM_NEVER)
+        tn__cond_wait_ns(&sim->changed, &sim->lock, until - now);
+    else if (!pass_step(sim, until))
+        tn__cond_wait(&sim->changed, &sim->lock);
+}
+
 void tn__sim_pass(tn_sim *sim, uint64_t ns) {
     uint64_t until = tn__add_capped(tn__sim_now(sim), ns);
     uint64_t clears = sim->fault_clears;
 
-    while (sim->fault_clears == clears && !is_gone(sim)) {
+    sim->stalled++;
+    while (sim->fault_clears == clears && !tn__sim_is_gone(sim)) {
         uint64_t now = tn__sim_now(sim);
 
         if (now >= until)
-            return;
-        if (sim->machine.threads && until != TN__SIM_NEVER)
-            tn__cond_wait_ns(&sim->changed, &sim->lock, until - now);
-        else if (!pass_step(sim, until))
-            tn__cond_wait(&sim->changed, &sim->lock);
+            break;
+        pass_once(sim, now, until);
     }
+    sim->stalled--;
+}
+
+void tn__sim_pass_until(tn_sim *sim, uint64_t until) {
+    uint64_t now;
+
+    while ((now = tn__sim_now(sim)) < until)
+        pass_once(sim, now, until);
 }

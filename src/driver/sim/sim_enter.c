@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What every call of the table begins and ends with: counters, states, scripted faults, native
- * codes. */
+/* What every call of the table begins and ends with: counters, the lock of the context, states,
+ * scripted faults, native codes. */
 #include "driver/sim/sim_priv.h"
 
 #include <stdio.h>
@@ -33,14 +33,20 @@ tn_status tn__sim_code(tn_sim *sim, tn_status status, int64_t code) {
 
 int64_t tn__sim_last_code(tn_sim *sim) { return own.failed == sim->serial ? own.code : 0; }
 
-static bool concerns(const tn_sim_fault *fault, uint32_t entry, uint32_t a, uint32_t b) {
+/* ---- Faults ----------------------------------------------------------------------------- */
+
+static bool concerns(const tn_sim_fault *fault, uint32_t entry, uint32_t a, uint32_t b,
+                     uint32_t flags) {
     if (fault->entry != TN_SIM_ANY && fault->entry != entry)
+        return false;
+    if ((fault->flags & TN_SIM_FAULT_DIRECT & ~flags) != 0)
         return false;
     return fault->device == TN_SIM_ANY_DEVICE || fault->device == a || fault->device == b;
 }
 
 /* Every armed fault counts the call; the first one whose turn it is strikes. */
-static bool fault_strikes(tn_sim *sim, uint32_t entry, uint32_t a, uint32_t b, tn_sim_fault *out) {
+bool tn__sim_strike(tn_sim *sim, uint32_t entry, uint32_t a, uint32_t b, uint32_t flags,
+                    tn_sim_fault *out) {
     tn__sim_armed *armed;
     bool struck = false;
 
@@ -48,7 +54,7 @@ static bool fault_strikes(tn_sim *sim, uint32_t entry, uint32_t a, uint32_t b, t
         const tn_sim_fault *fault = &armed->fault;
         uint64_t nth = fault->nth ? fault->nth : 1;
 
-        if (!concerns(fault, entry, a, b))
+        if (!concerns(fault, entry, a, b, flags))
             continue;
         armed->seen++;
         if (struck || armed->seen < nth)
@@ -65,17 +71,22 @@ static bool fault_strikes(tn_sim *sim, uint32_t entry, uint32_t a, uint32_t b, t
 static tn_status faults(tn_sim *sim, uint32_t entry, uint32_t a, uint32_t b) {
     tn_sim_fault fault = TN_SIM_FAULT_INIT;
 
-    if (!fault_strikes(sim, entry, a, b, &fault))
+    if (!tn__sim_strike(sim, entry, a, b, 0, &fault))
         return TN_OK;
     if (fault.stall_ns > 0) {
-        tn__sim_pass(sim, fault.stall_ns);
-        if (sim->state == TN_SIM_SHUT_DOWN || sim->state == TN_SIM_CONTEXT_DESTROYED)
+        if (fault.flags & TN_SIM_FAULT_LOCKS)
+            tn__sim_context_pass(sim, a, fault.stall_ns);
+        else
+            tn__sim_pass(sim, fault.stall_ns);
+        if (tn__sim_is_gone(sim))
             return tn__sim_gone(sim);
     }
     if (fault.status == TN_OK)
         return TN_OK;
     return tn__sim_code(sim, (tn_status)fault.status, fault.native_code);
 }
+
+/* ---- Calls ------------------------------------------------------------------------------ */
 
 static tn_status called_inside(tn_sim *sim) {
     if (sim->host_calls == TN_SIM_HOST_CALLS_ABORT) {
@@ -87,12 +98,17 @@ static tn_status called_inside(tn_sim *sim) {
 
 tn_status tn__sim_enter(tn_sim *sim, uint32_t entry, uint32_t a, uint32_t b) {
     tn__lock(&sim->lock);
-    sim->calls[TN_SIM_ANY]++;
-    sim->calls[entry]++;
+    return tn__sim_enter_locked(sim, entry, a, b, NULL);
+}
+
+tn_status tn__sim_enter_locked(tn_sim *sim, uint32_t entry, uint32_t a, uint32_t b,
+                               tn__sim_stream *stream) {
+    tn__sim_count(sim, entry, stream);
     if (tn__sim_inside(sim))
         return called_inside(sim);
     tn__sim_run_due(sim);
-    if (sim->state == TN_SIM_SHUT_DOWN || sim->state == TN_SIM_CONTEXT_DESTROYED)
+    tn__sim_context_wait(sim, entry, a);
+    if (tn__sim_is_gone(sim))
         return tn__sim_gone(sim);
     return faults(sim, entry, a, b);
 }

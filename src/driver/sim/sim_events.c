@@ -4,8 +4,10 @@
 #include "driver/sim/sim_priv.h"
 
 void tn__sim_mark_drop(tn__sim_mark *mark) {
-    if (mark != NULL && --mark->refs == 0)
-        tn__sim_free(mark);
+    if (mark == NULL || --mark->refs > 0)
+        return;
+    tn__sim_stream_drop(mark->stream);
+    tn__sim_free(mark);
 }
 
 static bool context_exists(const tn_sim *sim, uint32_t device, uint64_t context) {
@@ -36,17 +38,18 @@ tn__sim_event *tn__sim_event_find(tn_sim *sim, tn_event handle, const char *what
     bool dead;
     tn__sim_event *event = tn__sim_object(sim, true, handle, &index, &dead);
 
-    if (dead)
+    if (dead) {
+        sim->stale_calls++;
         tn__sim_violation(sim, "%s named the destroyed event %p", what, (void *)handle);
+    }
     return event;
 }
 
-uint32_t tn__sim_event_device(tn_sim *sim, tn_event handle) {
+tn__sim_event *tn__sim_event_peek(tn_sim *sim, tn_event handle) {
     uint32_t index;
     bool dead;
-    const tn__sim_event *event = tn__sim_object(sim, true, handle, &index, &dead);
 
-    return event != NULL ? event->device : TN_SIM_ANY_DEVICE;
+    return tn__sim_object(sim, true, handle, &index, &dead);
 }
 
 static void event_free(tn__sim_event *event) {
@@ -99,6 +102,8 @@ tn_status tn__sim_event_record(tn_sim *sim, tn_event event_handle, tn_stream str
         return tn__sim_code(sim, TN_ERR_HOST_MEMORY, TN__SIM_CODE_MEMORY);
     }
     mark->refs = 2;
+    mark->stream = stream;
+    stream->refs++;
     op->mark = mark;
     tn__sim_mark_drop(event->mark);
     event->mark = mark;

@@ -2,16 +2,6 @@
 /* What the machine has counted. */
 #include "driver/sim/sim_priv.h"
 
-uint64_t tn_sim_calls(tn_sim *sim, uint32_t entry) {
-    uint64_t calls = 0;
-
-    tn__lock(&sim->lock);
-    if (entry < TN_SIM_ENTRY_COUNT)
-        calls = sim->calls[entry];
-    tn__unlock(&sim->lock);
-    return calls;
-}
-
 /* A location of this machine, normalised. */
 static tn_status location_in(const tn_sim *sim, tn_location at, tn_location *out) {
     tn_status status;
@@ -90,6 +80,16 @@ uint64_t tn_sim_violations(tn_sim *sim) {
 
     tn__lock(&sim->lock);
     violations = sim->violations;
+    tn__unlock(&sim->lock);
+    return violations;
+}
+
+uint64_t tn_sim_violations_clear(tn_sim *sim) {
+    uint64_t violations;
+
+    tn__lock(&sim->lock);
+    violations = sim->violations;
+    sim->violations = 0;
     tn__unlock(&sim->lock);
     return violations;
 }

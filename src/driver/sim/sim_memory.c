@@ -22,8 +22,12 @@ void tn__sim_memory_init(tn_sim *sim) {
     uint32_t i;
 
     arena_init(&sim->pinned, sim->machine.pinned_bytes, 0);
-    for (i = 0; i < sim->machine.devices; i++)
+    for (i = 0; i < sim->machine.devices; i++) {
         arena_init(&sim->arenas[i], sim->machine.memory_bytes, sim->machine.pool_bytes);
+        sim->arenas[i].capabilities = TN_SIM_CAN_PIN;
+        if (sim->machine.shared)
+            sim->arenas[i].capabilities |= TN_SIM_SHARES_HOST;
+    }
 }
 
 static void arena_fini(tn__sim_arena *arena) {
@@ -258,7 +262,7 @@ tn_status tn__sim_block_alloc(tn_sim *sim, tn_location at, uint64_t bytes, void 
         return tn__sim_code(sim, TN_ERR_DRIVER, TN__SIM_CODE_DEVICE);
     if (bytes == 0)
         return tn__sim_code(sim, TN_ERR_DRIVER, TN__SIM_CODE_VALUE);
-    if (bytes > arena->limit_bytes - arena->figures.live_bytes)
+    if (bytes > tn__sim_room_at(sim, at))
         return exhausted(sim, at);
     range = range_new(bytes);
     if (range == NULL || !arena_map(arena, range->node.bytes)) {
@@ -276,6 +280,7 @@ tn_status tn__sim_block_alloc(tn_sim *sim, tn_location at, uint64_t bytes, void 
         range->at = tn_location_pageable();
     tn__sim_map_insert(&sim->live, &range->node);
     charge(arena, bytes);
+    tn__sim_displace_pools(sim);
     *out = (void *)range->node.base;
     return TN_OK;
 }

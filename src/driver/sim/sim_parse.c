@@ -168,22 +168,51 @@ static tn_status devices_item(parser *p, uint32_t *out) {
     return TN_OK;
 }
 
-static tn_status clock_item(parser *p, bool *out) {
-    static const unit clocks[] = {{"virtual", 0}, {"threads", 1}, {NULL, 0}};
-    uint64_t threads = 0;
-    tn_status status = unit_factor(p, clocks, "expected virtual or threads", &threads);
+/* One of two words. */
+static tn_status choice(parser *p, const unit *words, const char *what, bool *out) {
+    uint64_t second = 0;
+    tn_status status = unit_factor(p, words, what, &second);
 
     if (status == TN_OK)
-        *out = threads != 0;
+        *out = second != 0;
     return status;
 }
 
-enum item_kind { DEVICES, MEMORY, PINNED, POOL, HOST_LINK, PEER_LINK, LATENCY, CLOCK };
+static tn_status clock_item(parser *p, bool *out) {
+    static const unit clocks[] = {{"virtual", 0}, {"threads", 1}, {NULL, 0}};
 
-static const unit items[] = {
-    {"dev:", DEVICES},     {"mem=", MEMORY},          {"pinned=", PINNED},
-    {"pool=", POOL},       {"link=host:", HOST_LINK}, {"link=peer:", PEER_LINK},
-    {"latency=", LATENCY}, {"clock=", CLOCK},         {NULL, 0}};
+    return choice(p, clocks, "expected virtual or threads", out);
+}
+
+static tn_status host_item(parser *p, bool *out) {
+    static const unit hosts[] = {{"separate", 0}, {"shared", 1}, {NULL, 0}};
+
+    return choice(p, hosts, "expected separate or shared", out);
+}
+
+enum item_kind {
+    DEVICES,
+    MEMORY,
+    PINNED,
+    POOL,
+    HOST_LINK,
+    PEER_LINK,
+    LATENCY,
+    PIN,
+    HOST,
+    DISK,
+    SEEK,
+    SEED,
+    CLOCK
+};
+
+static const unit items[] = {{"dev:", DEVICES},         {"mem=", MEMORY},
+                             {"pinned=", PINNED},       {"pool=", POOL},
+                             {"link=host:", HOST_LINK}, {"link=peer:", PEER_LINK},
+                             {"latency=", LATENCY},     {"pin=", PIN},
+                             {"host=", HOST},           {"disk=", DISK},
+                             {"seek=", SEEK},           {"seed=", SEED},
+                             {"clock=", CLOCK},         {NULL, 0}};
 
 static tn_status item_value(parser *p, uint64_t kind, tn__sim_machine *m) {
     switch (kind) {
@@ -201,6 +230,17 @@ static tn_status item_value(parser *p, uint64_t kind, tn__sim_machine *m) {
         return rate_item(p, &m->peer_rate);
     case LATENCY:
         return time_item(p, &m->latency_ns);
+    case PIN:
+        return time_item(p, &m->pin_ns);
+    case HOST:
+        return host_item(p, &m->shared);
+    case DISK:
+        return rate_item(p, &m->disk_rate);
+    case SEEK:
+        return time_item(p, &m->seek_ns);
+    case SEED:
+        m->seeded = true;
+        return number(p, &m->seed);
     default:
         return clock_item(p, &m->threads);
     }
@@ -216,7 +256,9 @@ static tn_status item(parser *p, tn__sim_machine *m) {
     if (i->name == NULL) {
         if (accept(p, "link="))
             return wrong(p, p->at, "expected host: or peer:");
-        return wrong(p, start, "expected dev:, mem=, pinned=, pool=, link=, latency= or clock=");
+        return wrong(p, start,
+                     "expected dev:, mem=, pinned=, pool=, link=, latency=, pin=, host=, "
+                     "disk=, seek=, seed= or clock=");
     }
     if (p->seen & (1u << i->factor))
         return wrong(p, start, "this item stands twice");

@@ -54,6 +54,12 @@ typedef struct tn__sim_machine {
     uint64_t host_rate;    /* bytes per second; 0: infinite */
     uint64_t peer_rate;
     uint64_t latency_ns;
+    uint64_t pin_ns;
+    uint64_t disk_rate; /* 0: infinite */
+    uint64_t seek_ns;
+    uint64_t seed; /* of the order among equals; counts if `seeded` */
+    bool seeded;
+    bool shared; /* host memory is device memory */
 } tn__sim_machine;
 
 /* Parse; NULL or empty: defaults. TN_ERR_VALUE with message and column (`actual`). */
@@ -83,7 +89,9 @@ typedef struct tn__sim_arena {
     uint64_t bytes;
     tn__sim_node *holes;
     uint64_t limit_bytes;
-    uint64_t pool_bytes; /* release threshold */
+    uint64_t pool_bytes;   /* release threshold */
+    uint32_t capabilities; /* enum tn_sim_capability; of a device */
+    uint32_t locked;       /* calls that hold the lock of the device's context */
     tn_sim_memory figures;
 } tn__sim_arena;
 
@@ -92,6 +100,7 @@ typedef struct tn__sim_mark {
     uint32_t refs;
     bool done;
     uint64_t done_ns;
+    struct tn__sim_stream *stream; /* referenced: calls that name the event count there */
 } tn__sim_mark;
 
 typedef struct tn__sim_event {
@@ -160,7 +169,8 @@ typedef struct tn__sim_stream {
     struct tn__sim_stream *zombie_next; /* threads to be joined */
     tn_sim *sim;                        /* for its thread */
     pthread_t thread;
-    tn__cond work; /* its queue grew, or it shall end */
+    tn__cond work;                      /* its queue grew, or it shall end */
+    uint64_t calls[TN_SIM_ENTRY_COUNT]; /* that named it */
 } tn__sim_stream;
 
 /* Handles: index of a slot, which knows whether it was ever issued. */
@@ -178,6 +188,13 @@ typedef struct tn__sim_armed {
     tn_sim_fault fault;
     uint64_t seen; /* matching calls so far */
 } tn__sim_armed;
+
+/* What one thread has called. Never removed: a thread keeps the address. */
+typedef struct tn__sim_thread {
+    struct tn__sim_thread *next;
+    uint64_t number; /* of the thread */
+    uint64_t calls[TN_SIM_ENTRY_COUNT];
+} tn__sim_thread;
 
 typedef struct tn__sim_pair {
     uint64_t copies;
@@ -226,8 +243,17 @@ struct tn_sim {
     uint64_t fault_hits;
     uint64_t fault_clears; /* ends endless stalls */
     uint64_t calls[TN_SIM_ENTRY_COUNT];
+    tn__sim_thread *threads;
+    uint64_t stalled;     /* calls in tn__sim_pass() */
+    uint64_t stale_calls; /* named something destroyed */
+    uint64_t random;      /* state of the draws among equals */
     uint64_t violations;
     char violation_text[256];
+
+    struct tn__sim_file *files; /* by name */
+    tn__sim_slots descriptors;
+    uint64_t disk_free_ns; /* when the disk has nothing more to do */
+    tn_sim_disk disk;
 };
 
 /* sim.c. */
@@ -250,6 +276,12 @@ TN__COLD void tn__sim_violation(tn_sim *sim, const char *format, ...) TN__PRINTF
 TN_NODISCARD tn_status tn__sim_enter(tn_sim *sim, uint32_t entry, uint32_t a, uint32_t b);
 /* End it: unlock, pass the status through. */
 tn_status tn__sim_leave(tn_sim *sim, tn_status status);
+/* The same with the lock held; the call counts at `stream`, too (NULL: none). */
+TN_NODISCARD tn_status tn__sim_enter_locked(tn_sim *sim, uint32_t entry, uint32_t a, uint32_t b,
+                                            tn__sim_stream *stream);
+/* What the armed faults have for a call: true: `out` is it. Without its stall. */
+bool tn__sim_strike(tn_sim *sim, uint32_t entry, uint32_t a, uint32_t b, uint32_t flags,
+                    tn_sim_fault *out);
 /* Remember the native code of a failure; returns `status`. */
 tn_status tn__sim_code(tn_sim *sim, tn_status status, int64_t code);
 int64_t tn__sim_last_code(tn_sim *sim);
@@ -257,6 +289,30 @@ int64_t tn__sim_last_code(tn_sim *sim);
 bool tn__sim_inside(const tn_sim *sim);
 /* Run a function of the program without the lock. */
 void tn__sim_call_out(tn_sim *sim, void (*function)(void *argument), void *argument);
+
+/* sim_count.c. */
+
+/* Count a call; `stream` NULL: it names none. */
+void tn__sim_count(tn_sim *sim, uint32_t entry, tn__sim_stream *stream);
+void tn__sim_threads_fini(tn_sim *sim);
+
+/* sim_context.c. */
+
+/* Wait until nobody holds a lock of a context that a call of this entry needs. */
+void tn__sim_context_wait(tn_sim *sim, uint32_t entry, uint32_t device);
+/* tn__sim_pass() with the lock of a device's context; TN_SIM_ANY_DEVICE: of all. */
+void tn__sim_context_pass(tn_sim *sim, uint32_t device, uint64_t ns);
+/* The cost of pinned memory, under every context's lock. TN_ERR_CLOSED: gone meanwhile. */
+TN_NODISCARD tn_status tn__sim_pin_cost(tn_sim *sim);
+/* What may still be allocated at a location. */
+uint64_t tn__sim_room_at(tn_sim *sim, tn_location at);
+/* What a device has for its pool: its memory, less the host's share of it. */
+uint64_t tn__sim_device_room(tn_sim *sim, uint32_t device);
+/* What is pinned now displaces what pools hold in vain. */
+void tn__sim_displace_pools(tn_sim *sim);
+void tn__sim_pool_trim(tn_sim *sim, uint32_t device, uint64_t keep_bytes);
+/* Some device can pin, or there is none to ask. */
+bool tn__sim_can_pin(const tn_sim *sim);
 
 /* sim_memory.c. */
 
@@ -299,6 +355,8 @@ TN_NODISCARD tn_status tn__sim_stream_open(tn_sim *sim, uint32_t device, uint32_
 TN_NODISCARD tn_status tn__sim_stream_close(tn_sim *sim, tn_stream stream, bool of_driver);
 /* The stream of a handle; NULL: a call naming a dead one is a violation. `what` names the call. */
 tn__sim_stream *tn__sim_stream_find(tn_sim *sim, tn_stream stream, const char *what);
+/* The same without counting anything. */
+tn__sim_stream *tn__sim_stream_peek(tn_sim *sim, tn_stream stream);
 /* Its device, without counting anything; TN_SIM_ANY_DEVICE: none. */
 uint32_t tn__sim_stream_device(tn_sim *sim, tn_stream stream);
 uint64_t tn__sim_context(uint32_t device, bool second);
@@ -321,7 +379,8 @@ TN_NODISCARD tn_status tn__sim_event_open(tn_sim *sim, uint32_t device, uint64_t
                                           tn_event *out);
 TN_NODISCARD tn_status tn__sim_event_close(tn_sim *sim, tn_event event);
 tn__sim_event *tn__sim_event_find(tn_sim *sim, tn_event event, const char *what);
-uint32_t tn__sim_event_device(tn_sim *sim, tn_event event);
+/* Without counting anything; NULL: none. */
+tn__sim_event *tn__sim_event_peek(tn_sim *sim, tn_event event);
 TN_NODISCARD tn_status tn__sim_event_record(tn_sim *sim, tn_event event, tn_stream stream);
 TN_NODISCARD tn_status tn__sim_event_wait(tn_sim *sim, tn_stream stream, tn_event event);
 void tn__sim_mark_drop(tn__sim_mark *mark);
@@ -369,7 +428,11 @@ TN_NODISCARD tn_status tn__sim_wait_device(tn_sim *sim, uint32_t device);
 TN_NODISCARD tn_status tn__sim_wait_mark(tn_sim *sim, tn__sim_mark *mark);
 /* Let `ns` pass (a stall); UINT64_MAX: until the faults are cleared. */
 void tn__sim_pass(tn_sim *sim, uint64_t ns);
-/* The driver is in a state in which every call fails; sets the code. */
+/* Wait until then, whatever becomes of faults and driver. */
+void tn__sim_pass_until(tn_sim *sim, uint64_t until);
+/* Whether the driver is in a state in which every call fails ... */
+bool tn__sim_is_gone(const tn_sim *sim);
+/* ... and if so: sets the code. */
 tn_status tn__sim_gone(tn_sim *sim);
 
 /* sim_thread.c: real time. */
@@ -379,6 +442,10 @@ void tn__sim_stream_main(tn_sim *sim, tn__sim_stream *stream);
 /* Execute the head of a queue on this thread, from its turn to its end. False: the machine is
  * dying, it did not run. */
 bool tn__sim_execute(tn_sim *sim, tn__sim_stream *stream);
+
+/* sim_disk.c. */
+
+void tn__sim_disk_fini(tn_sim *sim);
 
 /* sim_table.c. */
 

@@ -192,19 +192,24 @@ tn__sim_stream *tn__sim_stream_find(tn_sim *sim, tn_stream handle, const char *w
     if (handle == TN_STREAM_LEGACY)
         return legacy(sim);
     stream = tn__sim_object(sim, false, handle, &index, &dead);
-    if (dead)
+    if (dead) {
+        sim->stale_calls++;
         tn__sim_violation(sim, "%s named the destroyed stream %p", what, (void *)handle);
+    }
     return stream;
 }
 
-uint32_t tn__sim_stream_device(tn_sim *sim, tn_stream handle) {
-    const tn__sim_stream *stream;
+tn__sim_stream *tn__sim_stream_peek(tn_sim *sim, tn_stream handle) {
     uint32_t index;
     bool dead;
 
-    if (handle == TN_STREAM_LEGACY)
-        return sim->machine.devices > 0 ? 0 : TN_SIM_ANY_DEVICE;
-    stream = tn__sim_object(sim, false, handle, &index, &dead);
+    return handle == TN_STREAM_LEGACY ? legacy(sim)
+                                      : tn__sim_object(sim, false, handle, &index, &dead);
+}
+
+uint32_t tn__sim_stream_device(tn_sim *sim, tn_stream handle) {
+    const tn__sim_stream *stream = tn__sim_stream_peek(sim, handle);
+
     return stream != NULL ? stream->device : TN_SIM_ANY_DEVICE;
 }
 

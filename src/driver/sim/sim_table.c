@@ -26,7 +26,7 @@ static uint32_t capabilities(void *self) {
     uint32_t bits = TN_DRIVER_HOST_ADDRESSABLE;
 
     tn__lock(&sim->lock);
-    if (sim->state == TN_SIM_NO_PINNED)
+    if (!tn__sim_can_pin(sim))
         bits |= TN_DRIVER_NO_PINNED;
     tn__unlock(&sim->lock);
     return bits;
@@ -58,8 +58,10 @@ static tn_status pinned_alloc(void *self, size_t bytes, void **out) {
     tn_sim *sim = self;
     tn_status status = tn__sim_enter(sim, TN_SIM_PINNED_ALLOC, ANY, ANY);
 
-    if (status == TN_OK && sim->state == TN_SIM_NO_PINNED)
+    if (status == TN_OK && !tn__sim_can_pin(sim))
         status = tn__sim_code(sim, TN_ERR_UNSUPPORTED, TN__SIM_CODE_NOT_SUPPORTED);
+    if (status == TN_OK)
+        status = tn__sim_pin_cost(sim);
     if (status == TN_OK)
         status = tn__sim_block_alloc(sim, tn_location_pinned(), bytes, out);
     return tn__sim_leave(sim, status);
@@ -69,6 +71,8 @@ static tn_status pinned_free(void *self, void *pointer, size_t bytes) {
     tn_sim *sim = self;
     tn_status status = tn__sim_enter(sim, TN_SIM_PINNED_FREE, ANY, ANY);
 
+    if (status == TN_OK)
+        status = tn__sim_pin_cost(sim);
     if (status == TN_OK)
         status = tn__sim_block_free(sim, tn_location_pinned(), pointer, bytes);
     return tn__sim_leave(sim, status);
@@ -82,12 +86,24 @@ static tn_status device_memory(void *self, uint32_t device, tn_device_memory *ou
         status = tn__sim_code(sim, TN_ERR_DRIVER, TN__SIM_CODE_DEVICE);
     if (status == TN_OK) {
         const tn_sim_memory *f = &sim->arenas[device].figures;
+        uint64_t room = tn__sim_device_room(sim, device);
 
         out->total_bytes = sim->machine.memory_bytes;
-        out->free_bytes = sim->machine.memory_bytes - f->held_bytes;
+        out->free_bytes = room > f->held_bytes ? room - f->held_bytes : 0;
         out->pool_used_bytes = f->live_bytes;
         out->pool_held_bytes = f->held_bytes;
     }
+    return tn__sim_leave(sim, status);
+}
+
+static tn_status pool_trim(void *self, uint32_t device, uint64_t keep_bytes) {
+    tn_sim *sim = self;
+    tn_status status = tn__sim_enter(sim, TN_SIM_POOL_TRIM, device, ANY);
+
+    if (status == TN_OK && device >= sim->machine.devices)
+        status = tn__sim_code(sim, TN_ERR_DRIVER, TN__SIM_CODE_DEVICE);
+    if (status == TN_OK)
+        tn__sim_pool_trim(sim, device, keep_bytes);
     return tn__sim_leave(sim, status);
 }
 
@@ -117,13 +133,10 @@ static tn_status stream_create(void *self, uint32_t device, tn_stream *out) {
 }
 
 /* Enter a call that names a stream. */
-static tn_status enter_stream(tn_sim *sim, uint32_t entry, tn_stream stream, uint32_t other) {
-    uint32_t device;
-
+static tn_status enter_stream(tn_sim *sim, uint32_t entry, tn_stream handle, uint32_t other) {
     tn__lock(&sim->lock);
-    device = tn__sim_stream_device(sim, stream);
-    tn__unlock(&sim->lock);
-    return tn__sim_enter(sim, entry, device, other);
+    return tn__sim_enter_locked(sim, entry, tn__sim_stream_device(sim, handle), other,
+                                tn__sim_stream_peek(sim, handle));
 }
 
 static tn_status stream_destroy(void *self, tn_stream stream) {
@@ -223,12 +236,17 @@ static tn_status event_create(void *self, uint32_t device, uint64_t context, tn_
 
 /* Enter a call that names an event. */
 static tn_status enter_event(tn_sim *sim, uint32_t entry, tn_event event) {
-    uint32_t device;
+    const tn__sim_event *object;
+    tn__sim_stream *recorded = NULL;
+    uint32_t device = ANY;
 
     tn__lock(&sim->lock);
-    device = tn__sim_event_device(sim, event);
-    tn__unlock(&sim->lock);
-    return tn__sim_enter(sim, entry, device, ANY);
+    object = tn__sim_event_peek(sim, event);
+    if (object != NULL) {
+        device = object->device;
+        recorded = object->mark != NULL ? object->mark->stream : NULL;
+    }
+    return tn__sim_enter_locked(sim, entry, device, ANY, recorded);
 }
 
 static tn_status event_destroy(void *self, tn_event event) {
@@ -287,7 +305,11 @@ static tn_status copy(void *self, void *destination, tn_location destination_at,
     tn__sim_copy c = {destination, destination_at, source, source_at, bytes};
     uint32_t to = destination_at.kind == TN_LOCATION_CUDA ? destination_at.index : ANY;
     uint32_t from = source_at.kind == TN_LOCATION_CUDA ? source_at.index : ANY;
-    tn_status status = tn__sim_enter(sim, TN_SIM_COPY, to, from);
+    tn_status status;
+
+    tn__lock(&sim->lock);
+    status = tn__sim_enter_locked(sim, TN_SIM_COPY, to, from,
+                                  stream != NULL ? tn__sim_stream_peek(sim, stream) : NULL);
 
     if (status == TN_OK && bytes > 0) {
         if (stream != NULL)
@@ -324,4 +346,5 @@ const tn_driver_ops tn__sim_ops = {
     .host_function = host_function,
     .device_memory = device_memory,
     .pointer_location = pointer_location,
+    .pool_trim = pool_trim,
 };

@@ -3,7 +3,7 @@
  * The decision table of the actions (M90, M93, M98, M99, M107, M111): pure, on one record of one
  * version.
  */
-#include "transition/transition_priv.h"
+#include "plan/plan_internal.h"
 
 static TN__COLD tn_status refuse(uint64_t manager, const tn__value *value, tn_location at,
                                  tn_status status, enum tn_reason reason, const char *text) {
@@ -15,6 +15,16 @@ static TN__COLD tn_status refuse(uint64_t manager, const tn__value *value, tn_lo
     e->handle = (tn_handle){manager, value->index, value->type};
     e->at = at;
     return status;
+}
+
+tn_status tn__last_copy(uint64_t manager, const tn_action *action) {
+    tn_error *e = tn__error(TN_ERR_OWNERSHIP, "value %llu: the last copy of a value without source",
+                            (unsigned long long)action->handle.index);
+    e->manager = manager;
+    e->reason = TN_REASON_LAST_COPY;
+    e->handle = action->handle;
+    e->at = action->at;
+    return TN_ERR_OWNERSHIP;
 }
 
 /* M23: pageable host, pinned host, then CUDA by index. */

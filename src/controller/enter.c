@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Entry and exit of a use.
+ *
+ * A hit takes leases and reservations and nothing else: no lock, no allocation, no shared line but
+ * the admission words of its reservations. Everything else is a miss: decide, enter the scope,
+ * borrow. Bound to placement (D13), a miss borrows while its plan is still in flight, so nothing
+ * can be removed between making it and borrowing it.
+ *
+ * Stamps (D14): bound to the version, an access is stamped at once from the controller's counter.
+ * Bound to placement, the use keeps the clock's stamp for itself, and a decision collects it.
+ */
+#include "controller/use_priv.h"
+
+/* ---- Leases ----------------------------------------------------------------------------- */
+
+static tn_status acquire(tn_use *use, size_t k) {
+    const tn_request *r = use->request;
+    const tn_controller *c = use->controller;
+    tn_location at = r->locations[k];
+    tn_stream_info info = {0, 0, 0};
+    tn_status status = TN_OK;
+    if (at.kind == TN_LOCATION_CUDA)
+        status = tn__driver_check_stream(c->of.driver, use->consumers[k], at.index, &info);
+    if (status != TN_OK)
+        return status;
+    return tn__life_acquire(c->of.life, use->handles + r->first[k], r->first[k + 1] - r->first[k],
+                            at, use->consumers[k], &info, &use->leases[k]);
+}
+
+static tn_status acquire_all(void *context) {
+    tn_use *use = context;
+    tn_status status = TN_OK;
+    while (status == TN_OK && use->lease_count < use->request->location_count) {
+        status = acquire(use, use->lease_count);
+        use->lease_count += status == TN_OK;
+    }
+    return status;
+}
+
+/* The first error is kept, the rest is done (C143). */
+typedef struct first_error {
+    tn_status status;
+    tn_error error; /* only with a status: large, and not touched on the way of success */
+} first_error;
+
+static TN__COLD void keep_first(first_error *first, tn_status status) {
+    if (first->status == TN_OK)
+        first->error = *tn__error_current();
+    if (first->status == TN_OK)
+        first->status = status;
+}
+
+/* In reverse order. */
+static void release_all(tn_use *use, first_error *first) {
+    tn_status status;
+    while (use->lease_count > 0)
+        if ((status = tn__lease_release(&use->leases[--use->lease_count], false)) != TN_OK)
+            keep_first(first, status);
+    while (use->reserved > 0) {
+        const tn_reservation *r = &use->reservations[--use->reserved];
+        if ((status = tn__record_release(r->record, r->generation)) != TN_OK)
+            keep_first(first, status);
+    }
+}
+
+/* After a failure, whose error stays. */
+static tn_status undo(tn_use *use) {
+    tn_error kept = *tn__error_current();
+    first_error ignored;
+    ignored.status = TN_OK;
+    release_all(use, &ignored); /* what it could not give back it does not have any longer */
+    if (use->scope)
+        (void)!tn__scope_close(use->scope);
+    return tn__error_restore(&kept);
+}
+
+/* ---- Hit -------------------------------------------------------------------------------- */
+
+static tn_status reserve_all(tn_use *use) {
+    tn_status status = TN_OK;
+    while (status == TN_OK && use->reserved < use->reservation_count) {
+        const tn_reservation_spec *spec = &use->reserved_specs[use->reserved];
+        tn_location at;
+        status = tn__driver_check_location(use->controller->of.driver, spec->at, &at);
+        if (status == TN_OK)
+            status = tn__life_reserve(use->controller->of.life, at, spec->bytes, spec->label,
+                                      &use->reservations[use->reserved]);
+        use->reserved += status == TN_OK;
+    }
+    return status;
+}
+
+/* Whether the rest of an entry may find a way: what is absent can be made, what is full emptied. */
+static bool is_miss(tn_status status) {
+    return status == TN_ERR_UNAVAILABLE || status == TN_ERR_BUDGET;
+}
+
+static tn_status hit(tn_use *use) {
+    tn_status status = acquire_all(use);
+    if (status == TN_OK)
+        status = reserve_all(use);
+    if (status == TN_OK) {
+        use->hit = true;
+        return TN_OK;
+    }
+    return undo(use);
+}
+
+/* ---- Stamps ----------------------------------------------------------------------------- */
+
+/* Room for the stamps of valid handles: the last step must not fail. Under the lock. */
+static tn_status make_room(tn_use *use) {
+    for (size_t i = 0; i < use->request->count; i++)
+        if (!tn__meta_of(&use->controller->metas, use->request->requirements[i].handle.index))
+            return tn__no_memory();
+    return TN_OK;
+}
+
+static void stamp_all(tn_use *use, uint64_t epoch) {
+    for (size_t i = 0; i < use->request->count; i++) {
+        tn__meta *meta =
+            tn__meta_of(&use->controller->metas, use->request->requirements[i].handle.index);
+        if (meta && meta->epoch < epoch)
+            meta->epoch = epoch;
+    }
+}
+
+static void stamp(tn_use *use) {
+    tn_controller *c = use->controller;
+    if (c->binding == TN_BIND_PLACEMENT) {
+        use->epoch = tn__ticks();
+        /* [use-stamp] release. Pairs: acquire in tn__uses_collect(). Orders: nothing but the stamp
+         * itself; whoever reads it later may rank by it. Without: a torn or lost stamp only. */
+        tn__store_rel(&use->stamp, use->epoch);
+        return;
+    }
+    tn__lock(&c->lock);
+    use->epoch = ++c->epoch;
+    stamp_all(use, use->epoch);
+    tn__unlock(&c->lock);
+}
+
+static void collect(tn_use *use) {
+    uint64_t at = tn__load_acq(&use->stamp); /* [use-stamp] */
+    if (at <= use->collected || make_room(use) != TN_OK)
+        return;
+    stamp_all(use, at);
+    use->collected = at;
+}
+
+void tn__uses_collect(tn_controller *c) {
+    tn_error kept = *tn__error_current();
+    for (tn_use *use = c->uses; use; use = use->next)
+        collect(use);
+    tn__error_restore(&kept);
+}
+
+void tn__use_collect(tn_use *use) { collect(use); }
+
+/* ---- Miss ------------------------------------------------------------------------------- */
+
+static tn_status decide(tn_use *use) {
+    tn_controller *c = use->controller;
+    tn__lock(&c->lock);
+    tn__uses_collect(c);
+    tn_status status = tn__decide(c, use->request, &use->decision);
+    if (status == TN_OK)
+        status = make_room(use);
+    tn__unlock(&c->lock);
+    return status;
+}
+
+/* Bound to the version: exactly the steps of C136. */
+static tn_status enter_by_version(tn_use *use) {
+    tn_status status = decide(use);
+    if (status == TN_OK)
+        status = tn__decision_scope(use->controller, use->decision, use->decision->version,
+                                    use->transfers, use->transfer_count, &use->scope);
+    if (status == TN_OK)
+        status = tn__scope_enter(use->scope);
+    if (status == TN_OK)
+        status = acquire_all(use);
+    return status == TN_OK ? TN_OK : undo(use);
+}
+
+static void forget_try(tn_use *use) {
+    if (use->scope)
+        (void)!tn__scope_destroy(use->scope);
+    tn_decision_drop(use->decision);
+    use->scope = NULL;
+    use->decision = NULL;
+}
+
+/* `last`: bound to its claims alone, so that no other plan's progress can make it stale. */
+static tn_status try_by_placement(tn_use *use, bool last) {
+    tn_status status = decide(use);
+    if (status == TN_OK)
+        status = tn__decision_scope(use->controller, use->decision, TN_VERSION_ANY, use->transfers,
+                                    use->transfer_count, &use->scope);
+    if (status != TN_OK)
+        return undo(use);
+    tn__scope_binding binding = {last ? TN_VERSION_ANY : use->decision->placement, acquire_all,
+                                 use};
+    tn__scope_bind(use->scope, &binding);
+    status = tn__scope_enter(use->scope);
+    if (status == TN_ERR_PLAN) { /* it was feasible when it was decided */
+        tn_error *e = tn__error_current();
+        e->cause_status = e->status;
+        e->status = status = TN_ERR_STALE;
+    }
+    return status == TN_OK ? TN_OK : undo(use);
+}
+
+static tn_status enter_by_placement(tn_use *use) {
+    uint32_t bound = use->controller->redecisions;
+    for (;;) {
+        tn_status status = try_by_placement(use, bound > 0 && use->redecisions == bound);
+        if (status != TN_ERR_STALE || use->redecisions == bound)
+            return status;
+        use->redecisions++;
+        forget_try(use);
+    }
+}
+
+/* ---- Entry and exit --------------------------------------------------------------------- */
+
+static tn_status enter_manager(const tn_controller *c) {
+    tn__thread *thread = tn__thread_self();
+    if (tn__unlikely(!thread))
+        return tn__no_memory();
+    tn_status status = tn__life_enter(c->of.life, thread, false);
+    if (status == TN_OK)
+        status = tn__life_thread(c->of.life, &thread);
+    if (status == TN_OK)
+        status = tn__life_reap_manual(c->of.life);
+    return status;
+}
+
+static tn_status enter(tn_use *use) {
+    tn_controller *c = use->controller;
+    tn_status status = enter_manager(c);
+    if (status != TN_OK)
+        return status;
+    if (c->binding == TN_BIND_VERSION)
+        return enter_by_version(use);
+    status = hit(use);
+    return is_miss(status) ? enter_by_placement(use) : status;
+}
+
+tn_status tn_use_enter(tn_use *use) {
+    if (!use)
+        return tn__fail(TN_ERR_KIND, "the use is NULL");
+    if (use->state != TN__USE_FRESH)
+        return tn__fail(TN_ERR_MISUSE, "the use was entered before");
+    tn_status status = enter(use);
+    use->state = status == TN_OK ? TN__USE_ENTERED : TN__USE_OVER;
+    if (status == TN_OK) {
+        use->was_entered = true;
+        stamp(use);
+        return TN_OK;
+    }
+    tn__error_current()->manager = use->controller->of.id;
+    return status;
+}
+
+tn_status tn_use_exit(tn_use *use) {
+    if (!use)
+        return tn__fail(TN_ERR_KIND, "the use is NULL");
+    if (use->state == TN__USE_FRESH)
+        return tn__fail(TN_ERR_MISUSE, "the use was never entered");
+    if (use->state == TN__USE_OVER)
+        return TN_OK;
+    use->state = TN__USE_OVER;
+    first_error first;
+    first.status = TN_OK;
+    release_all(use, &first);
+    tn_status closed = use->scope ? tn__scope_close(use->scope) : TN_OK;
+    return first.status == TN_OK ? closed : tn__error_restore(&first.error);
+}

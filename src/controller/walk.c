@@ -1,0 +1,554 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The canonical walk (C88..C101) as a machine with an explicit stack.
+ *
+ * Three kinds of frame: a *visit* tries the candidates of its failing location, a *ways* frame the
+ * ways to release one candidate, a *rooms* frame the ways to make room at a destination. Each
+ * delivers its results one by one to its parent; a delivery leaves the frame on the stack and goes
+ * on above it. When what came of it has failed, the frame is on top again, the state is undone to
+ * its mark, and it is asked for its next result. The parent chain of a frame, up to the next visit,
+ * is what it works for: room searches on it are in progress, values moved on it are blocked.
+ */
+#include <string.h>
+
+#include "controller/controller_priv.h"
+
+enum kind { VISIT, WAYS, ROOMS };
+
+struct tn__walk_frame {
+    enum kind kind;
+    tn__loc at;  /* visit: of the failing check; ways: to be left; rooms: the destination */
+    bool begun;  /* rooms, ways: past the first result's look */
+    bool shares; /* visit: uses the location's main list; `owns`: made it */
+    bool owns;
+    bool delivered;  /* rooms: something was */
+    bool cut;        /* rooms: a cycle was cut below */
+    bool judged;     /* visit: the proofs had a look */
+    uint32_t parent; /* UINT32_MAX: none */
+    uint32_t next;   /* visit: in its bucket of the path, + 1 */
+    size_t mark;     /* releases when it began */
+    tn__hash hash;   /* of that state */
+    tn__cands *list; /* visit, rooms */
+    tn__cand *cursor;
+    uint64_t rank;         /* of the cursor; ways: of its candidate */
+    uint64_t bytes;        /* rooms */
+    uint32_t piece;        /* ways */
+    uint8_t reason;        /* ways: of the drop; 0: none */
+    bool only_drop;        /* ways */
+    tn__cand *node;        /* ways: in the main list, or NULL */
+    tn__loc *destinations; /* ways */
+    size_t destination_count, required_count, destination;
+    tn__check check; /* visit */
+};
+
+typedef tn__walk_frame frame;
+
+#define NONE UINT32_MAX
+
+/* What a step of the machine came to. */
+enum outcome { GO_ON, FOUND, FAILED };
+
+static frame *top(tn__walk *w) { return &w->frames[w->frame_count - 1]; }
+
+static frame *push(tn__walk *w, enum kind kind, tn__loc at, uint32_t parent) {
+    if (w->frame_count >= NONE - 1 ||
+        !tn__grow(&w->frames, &w->frame_room, w->frame_count, sizeof *w->frames))
+        return NULL;
+    frame *f = &w->frames[w->frame_count++];
+    *f = (frame){
+        .kind = kind, .at = at, .parent = parent, .mark = w->release_count, .hash = w->hash};
+    return f;
+}
+
+/* ---- The states on the path (C100) ------------------------------------------------------ */
+
+/* Whether the releases since `mark` cancel out: asked only when the hashes are equal. */
+static bool cancels_out(const tn__walk *w, size_t mark) {
+    for (size_t i = mark; i < w->release_count; i++) {
+        const tn__piece *piece = &w->pieces[w->releases[i].piece];
+        tn__where then = piece->now;
+        for (size_t k = mark; k < w->release_count; k++) {
+            const tn__release *r = &w->releases[k];
+            if (r->piece != w->releases[i].piece)
+                continue;
+            tn__where_flip(&then, r->from);
+            if (r->to != TN__NOWHERE)
+                tn__where_flip(&then, r->to);
+        }
+        if (memcmp(&then, &piece->now, sizeof then) != 0)
+            return false;
+    }
+    return true;
+}
+
+static bool same_state(const tn__walk *w, const frame *f) {
+    return f->hash.a == w->hash.a && f->hash.b == w->hash.b && cancels_out(w, f->mark);
+}
+
+static uint32_t *path_bucket(tn__walk *w, tn__hash hash) {
+    return &w->path[hash.a & (w->path_room - 1)];
+}
+
+static bool on_path(tn__walk *w) {
+    if (!w->moved || !w->path_room) /* drops alone never come back to a state */
+        return false;
+    for (uint32_t i = *path_bucket(w, w->hash); i; i = w->frames[i - 1].next)
+        if (same_state(w, &w->frames[i - 1]))
+            return true;
+    return false;
+}
+
+static void path_add(tn__walk *w, uint32_t index) {
+    uint32_t *bucket = path_bucket(w, w->frames[index].hash);
+    w->frames[index].next = *bucket;
+    *bucket = index + 1;
+}
+
+static bool more_path(tn__walk *w) {
+    size_t room = w->path_room ? w->path_room * 4 : 64;
+    uint32_t *path = tn__zalloc(room * sizeof *path);
+    if (!path)
+        return false;
+    tn__free(w->path);
+    w->path = path;
+    w->path_room = room;
+    for (uint32_t i = 0; i < w->frame_count; i++)
+        if (w->frames[i].kind == VISIT)
+            path_add(w, i);
+    return true;
+}
+
+static bool enter_path(tn__walk *w) {
+    if (w->frame_count > w->path_room)
+        return more_path(w); /* it adds all visits */
+    path_add(w, (uint32_t)w->frame_count - 1);
+    return true;
+}
+
+/* The youngest visit is the first of its bucket. */
+static void leave_path(tn__walk *w, const frame *f) { *path_bucket(w, f->hash) = f->next; }
+
+/* ---- Counting (C96, C97) ---------------------------------------------------------------- */
+
+static bool count(tn__walk *w, tn__loc at) {
+    if (w->explored >= w->limit) {
+        w->limit_at = at;
+        return false;
+    }
+    w->explored++;
+    return true;
+}
+
+/* ---- Visits ----------------------------------------------------------------------------- */
+
+static frame *last_visit(tn__walk *w) {
+    for (size_t i = w->frame_count; i-- > 0;)
+        if (w->frames[i].kind == VISIT)
+            return &w->frames[i];
+    return NULL;
+}
+
+/* A value that the request does not name was dropped where bytes were short, and they still are:
+ * everything before that check passes as it did, so nothing needs to be played again. */
+static bool still_short(tn__walk *w, const frame *before, tn__check *check) {
+    if (!before || w->release_count != before->mark + 1)
+        return false;
+    const tn__release *r = &w->releases[before->mark];
+    uint64_t freed = w->pieces[r->piece].value->charge_bytes;
+    if (r->to != TN__NOWHERE || r->piece < w->required_pieces || r->from != before->check.at ||
+        freed >= before->check.over)
+        return false;
+    *check = before->check;
+    check->over -= freed;
+    return true;
+}
+
+/* The list of the failing location: the shared one, if it still tells the truth. */
+static tn_status find_list(tn__walk *w, frame *f) {
+    tn_status status = TN_OK;
+    bool built_in = w->controller->policy->built_in;
+    tn__cands **shared = &w->main[f->at];
+    if (built_in && *shared && (*shared)->stale == 0) {
+        f->list = *shared;
+        f->shares = true;
+        return TN_OK;
+    }
+    f->list = tn__cands_make(w, f->at, NULL, 0, &status);
+    if (built_in && f->list && !*shared) {
+        *shared = f->list;
+        f->shares = f->owns = true;
+    }
+    return status;
+}
+
+static enum outcome visit(tn__walk *w, tn_status *status) {
+    tn__check check;
+    if ((w->dead_ends && tn__memory_dead(w)) || on_path(w))
+        return GO_ON;
+    if (w->dead_ends && tn__hopeless(w, status))
+        return GO_ON;
+    if (*status != TN_OK)
+        return FAILED;
+    if (!count(w, TN__NOWHERE)) {
+        *status = TN_ERR_SEARCH_LIMIT;
+        return FAILED;
+    }
+    if (!still_short(w, last_visit(w), &check) && tn__trial(w, &check))
+        return FOUND;
+    if (w->frame_count == 0)
+        w->first = check;
+    frame *f = push(w, VISIT, check.at, NONE);
+    *status = f && enter_path(w) ? TN_OK : tn__no_memory();
+    if (*status == TN_OK) {
+        f->check = check;
+        *status = find_list(w, f);
+    }
+    return *status == TN_OK ? GO_ON : FAILED;
+}
+
+static void drop_list(tn__walk *w, frame *f) {
+    if (f->owns)
+        w->main[f->at] = NULL;
+    if (f->owns || !f->shares)
+        tn__cands_free(f->list);
+}
+
+static tn_status fail_visit(tn__walk *w) {
+    frame *f = top(w);
+    leave_path(w, f);
+    drop_list(w, f);
+    w->frame_count--;
+    w->dead_ends = true;
+    return tn__memory_add_dead(w) ? TN_OK : tn__no_memory();
+}
+
+static tn_status push_ways(tn__walk *w, uint32_t parent) {
+    const tn__cand *c = w->frames[parent].cursor;
+    bool shares = w->frames[parent].shares;
+    const tn__value *value = tn__version_value(w->version, c->c.handle.index);
+    uint32_t piece = tn__piece_of(w, value);
+    frame *f = piece == UINT32_MAX ? NULL : push(w, WAYS, w->frames[parent].at, parent);
+    if (!f)
+        return tn__no_memory();
+    f->piece = piece;
+    f->rank = w->frames[parent].rank;
+    f->node = shares ? w->frames[parent].cursor : NULL;
+    return TN_OK;
+}
+
+/* The next candidate; false: no more. */
+static bool next_candidate(tn__walk *w, uint32_t index, tn_status *status) {
+    frame *f = &w->frames[index];
+    f->cursor = tn__cands_next(w, f->list, f->cursor, &f->rank);
+    if (f->list->failed)
+        *status = tn__no_memory();
+    else if (f->cursor)
+        *status = push_ways(w, index);
+    return *status == TN_OK && f->cursor;
+}
+
+static tn_status resume_visit(tn__walk *w) {
+    tn_status status = TN_OK;
+    frame *f = top(w);
+    bool hopeless = false;
+    if (w->dead_ends && !f->judged) {
+        f->judged = true;
+        hopeless = tn__hopeless(w, &status);
+    }
+    if (status == TN_OK && (hopeless || !next_candidate(w, (uint32_t)w->frame_count - 1, &status)))
+        return status == TN_OK ? fail_visit(w) : status;
+    return status;
+}
+
+/* ---- Delivery --------------------------------------------------------------------------- */
+
+static tn_status release(tn__walk *w, const frame *ways, tn__loc to, uint8_t reason) {
+    tn__release r = {.piece = ways->piece,
+                     .from = ways->at,
+                     .to = to,
+                     .reason = reason,
+                     .rank = ways->rank,
+                     .node = ways->node};
+    return tn__state_release(w, &r) ? TN_OK : tn__no_memory();
+}
+
+static uint8_t move_reason(const frame *ways) {
+    return ways->destination - 1 < ways->required_count ? TN_EVICTION_MOVED_TO_REQUIRED
+                                                        : TN_EVICTION_MOVED_TO_TIER;
+}
+
+/* The state now is a result of frame `index`. */
+static enum outcome deliver(tn__walk *w, uint32_t index, tn_status *status) {
+    for (;;) {
+        frame *f = &w->frames[index];
+        uint32_t parent = f->parent;
+        enum kind of = w->frames[parent].kind;
+        if (f->kind == ROOMS)
+            f->delivered = true;
+        if (of == VISIT)
+            return visit(w, status);
+        if (of == WAYS) { /* there is room: the move goes there */
+            *status = release(w, &w->frames[parent], f->at, move_reason(&w->frames[parent]));
+        } else if (f->kind == WAYS) { /* one release nearer to room: again, at the new state */
+            frame *again = push(w, ROOMS, w->frames[parent].at, parent);
+            if (again)
+                again->bytes = w->frames[parent].bytes;
+            *status = again ? TN_OK : tn__no_memory();
+            return *status == TN_OK ? GO_ON : FAILED;
+        }
+        if (*status != TN_OK)
+            return FAILED;
+        index = parent;
+    }
+}
+
+/* ---- Ways (C76..C79) -------------------------------------------------------------------- */
+
+static unsigned replicas(const tn__piece *piece) {
+    unsigned n = 0;
+    for (unsigned i = 0; i < TN__LOC_WORDS; i++)
+        n += (unsigned)__builtin_popcountll(piece->now.bits[i]);
+    return n;
+}
+
+static tn_status find_destinations(tn__walk *w, frame *f) {
+    tn_status status;
+    tn__loc all[2 * TN__LEDGER_COUNT];
+    size_t n = tn__destinations(w, &w->pieces[f->piece], f->at, all, &f->required_count, &status);
+    if (status != TN_OK)
+        return status;
+    f->destinations = tn__alloc(n * sizeof *f->destinations);
+    if (!f->destinations)
+        return tn__no_memory();
+    memcpy(f->destinations, all, n * sizeof *f->destinations);
+    f->destination_count = n;
+    return TN_OK;
+}
+
+static void pop_ways(tn__walk *w) {
+    tn__free(top(w)->destinations);
+    w->frame_count--;
+}
+
+static enum outcome drop(tn__walk *w, frame *f, tn_status *status) {
+    f->begun = true;
+    const tn__piece *piece = &w->pieces[f->piece];
+    f->only_drop = replicas(piece) > 1;
+    if (!f->only_drop && !piece->value->source)
+        return GO_ON;
+    *status = release(w, f, TN__NOWHERE,
+                      f->only_drop ? TN_EVICTION_REPLICA_REMAINS : TN_EVICTION_SOURCE_REBUILDS);
+    return *status == TN_OK ? deliver(w, (uint32_t)(f - w->frames), status) : FAILED;
+}
+
+static enum outcome resume_ways(tn__walk *w, tn_status *status) {
+    frame *f = top(w);
+    if (!f->begun)
+        return drop(w, f, status);
+    if (!f->only_drop && !f->destinations)
+        *status = find_destinations(w, f);
+    if (*status != TN_OK)
+        return FAILED;
+    if (f->destination == f->destination_count) {
+        pop_ways(w);
+        return GO_ON;
+    }
+    tn__loc to = f->destinations[f->destination++];
+    uint64_t bytes = w->pieces[f->piece].value->charge_bytes;
+    frame *rooms = push(w, ROOMS, to, (uint32_t)w->frame_count - 1);
+    *status = rooms ? TN_OK : tn__no_memory();
+    if (rooms)
+        rooms->bytes = bytes;
+    return rooms ? GO_ON : FAILED;
+}
+
+/* ---- Rooms (C82..C87, C95, C100) -------------------------------------------------------- */
+
+/* The values whose moves a frame works for, and with `triples` from where to where; from the inside
+ * out. False: no memory. */
+static bool chain_of(tn__walk *w, uint32_t index, bool triples, uint32_t **out, size_t *out_count) {
+    size_t room = 0, n = 0;
+    *out = NULL;
+    for (uint32_t i = w->frames[index].parent, to = w->frames[index].at; i != NONE;
+         i = w->frames[i].parent) {
+        const frame *f = &w->frames[i];
+        if (f->kind == VISIT)
+            break;
+        if (f->kind == ROOMS) {
+            to = f->at;
+            continue;
+        }
+        uint32_t parts[3] = {f->piece, f->at, to};
+        for (int k = 0; k < (triples ? 3 : 1); k++) {
+            if (!tn__grow(out, &room, n, sizeof **out))
+                return false;
+            (*out)[n++] = parts[k];
+        }
+    }
+    *out_count = n;
+    return true;
+}
+
+static bool same_blocked(const uint32_t *a, size_t a_count, const uint32_t *b, size_t b_count) {
+    if (a_count != b_count)
+        return false;
+    for (size_t i = 0; i < a_count; i++) {
+        bool found = false;
+        for (size_t k = 0; k < b_count && !found; k++)
+            found = a[i] == b[k];
+        if (!found)
+            return false;
+    }
+    return true;
+}
+
+/* Whether a room search that this one works for is the same one (C100). */
+static bool in_progress(tn__walk *w, uint32_t index, const uint32_t *blocked, size_t count) {
+    for (uint32_t i = w->frames[index].parent; i != NONE && w->frames[i].kind != VISIT;
+         i = w->frames[i].parent) {
+        uint32_t *theirs;
+        size_t n;
+        const frame *f = &w->frames[i];
+        if (f->kind != ROOMS || f->at != w->frames[index].at ||
+            f->bytes != w->frames[index].bytes || !same_state(w, f))
+            continue;
+        bool same = chain_of(w, i, false, &theirs, &n) && same_blocked(blocked, count, theirs, n);
+        tn__free(theirs);
+        if (same)
+            return true;
+    }
+    return false;
+}
+
+static void mark_cut(tn__walk *w, uint32_t index) {
+    for (uint32_t i = index; i != NONE && w->frames[i].kind != VISIT; i = w->frames[i].parent)
+        if (w->frames[i].kind == ROOMS)
+            w->frames[i].cut = true;
+}
+
+static tn__room_key key_of(const frame *f, const uint32_t *chain, size_t count, bool context) {
+    return (tn__room_key){
+        .at = f->at, .bytes = f->bytes, .chain = chain, .chain_count = count, .context = context};
+}
+
+/* Known to have nothing (more) to deliver. */
+static bool used_up(tn__walk *w, uint32_t index, const uint32_t *blocked, size_t count,
+                    tn_status *status) {
+    uint32_t *triples;
+    size_t n;
+    tn__room_key key = key_of(&w->frames[index], blocked, count, false);
+    if (tn__memory_empty(w, &key))
+        return true;
+    if (!chain_of(w, index, true, &triples, &n)) {
+        *status = tn__no_memory();
+        tn__free(triples);
+        return false;
+    }
+    key = key_of(&w->frames[index], triples, n, true);
+    bool used = tn__memory_empty(w, &key);
+    tn__free(triples);
+    return used;
+}
+
+static tn_status remember(tn__walk *w, uint32_t index) {
+    const frame *f = &w->frames[index];
+    uint32_t *chain;
+    size_t n;
+    bool context = f->delivered;
+    if (f->cut || (context && !w->dead_ends))
+        return TN_OK;
+    bool ok = chain_of(w, index, context, &chain, &n);
+    if (ok) {
+        tn__room_key key = key_of(f, chain, n, context);
+        ok = tn__memory_add_empty(w, &key);
+    }
+    tn__free(chain);
+    return ok ? TN_OK : tn__no_memory();
+}
+
+static enum outcome pop_rooms(tn__walk *w) {
+    tn__cands_free(top(w)->list);
+    w->frame_count--;
+    return GO_ON;
+}
+
+/* First look: it fits, it is known, or the candidates are listed. */
+static enum outcome begin_rooms(tn__walk *w, uint32_t index, tn_status *status) {
+    frame *f = &w->frames[index];
+    uint32_t *blocked = NULL;
+    size_t n = 0;
+    f->begun = true;
+    uint64_t level = tn__add_capped(w->used[f->at], w->reserved[f->at]);
+    if (tn__fits(level, f->bytes, w->budget[f->at]))
+        return deliver(w, index, status);
+    if (!chain_of(w, index, false, &blocked, &n))
+        *status = tn__no_memory();
+    bool cut = *status == TN_OK && in_progress(w, index, blocked, n);
+    bool over = cut || (*status == TN_OK && used_up(w, index, blocked, n, status));
+    if (cut)
+        mark_cut(w, w->frames[index].parent);
+    if (*status == TN_OK && !over && !count(w, f->at))
+        *status = TN_ERR_SEARCH_LIMIT;
+    if (*status == TN_OK && !over)
+        f->list = tn__cands_make(w, f->at, blocked, n, status);
+    tn__free(blocked);
+    if (*status != TN_OK)
+        return FAILED;
+    return over ? pop_rooms(w) : GO_ON;
+}
+
+static enum outcome resume_rooms(tn__walk *w, tn_status *status) {
+    uint32_t index = (uint32_t)w->frame_count - 1;
+    if (!w->frames[index].begun)
+        return begin_rooms(w, index, status);
+    if (!w->frames[index].list) /* it fitted */
+        return pop_rooms(w);
+    if (next_candidate(w, index, status))
+        return GO_ON;
+    if (*status == TN_OK)
+        *status = remember(w, index);
+    return *status == TN_OK ? pop_rooms(w) : FAILED;
+}
+
+/* ---- The machine ------------------------------------------------------------------------ */
+
+static enum outcome resume(tn__walk *w, tn_status *status) {
+    tn__state_undo(w, top(w)->mark);
+    switch (top(w)->kind) {
+    case VISIT:
+        *status = resume_visit(w);
+        return *status == TN_OK ? GO_ON : FAILED;
+    case WAYS:
+        return resume_ways(w, status);
+    default:
+        return resume_rooms(w, status);
+    }
+}
+
+static void clear(tn__walk *w) {
+    while (w->frame_count > 0) {
+        frame *f = top(w);
+        if (f->kind == VISIT)
+            drop_list(w, f);
+        else if (f->kind == ROOMS)
+            tn__cands_free(f->list);
+        tn__free(f->destinations);
+        w->frame_count--;
+    }
+    tn__free(w->frames);
+    tn__free(w->path);
+}
+
+tn_status tn__walk_run(tn__walk *w) {
+    tn_status status = TN_OK;
+    enum outcome now = visit(w, &status);
+    while (now == GO_ON && w->frame_count > 0)
+        now = resume(w, &status);
+    /* what was found is in w->releases: the lists go without undoing it */
+    clear(w);
+    tn__memory_free(w);
+    tn__proof_free(w);
+    if (now == GO_ON)
+        return TN_ERR_PLAN;
+    return now == FOUND ? TN_OK : status;
+}

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Admission of a plan as a whole (design section 4): simulate on a pinned version without a lock;
+ * under the lock wait for its turn, see that the simulation still holds, claim handles and bytes;
+ * after unlocking take everything that it will remove, under one heavy fence; last the stale
+ * check. A refusal is checked for staleness too: of two findings about different states the stale
+ * one is reported (M126).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "transition/transition_priv.h"
+
+/* How often a plan that is short of bytes is simulated anew because their number has changed: in
+ * its turn that is the work of reservations only, which come and go without end. */
+#define LOOKS 16
+
+/* How often a plan whose removal lost against an acquire that is over again is simulated anew. */
+#define TRIES 64
+
+/* ---- Handles ---------------------------------------------------------------------------- */
+
+static int ascending(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+bool tn__handles_of(uint64_t manager, const tn__sim_part *parts, size_t count, uint64_t **out,
+                    size_t *out_count) {
+    size_t room = 0, n = 0, distinct = 0;
+    for (size_t p = 0; p < count; p++)
+        room += parts[p].actions ? parts[p].count : 0;
+    uint64_t *handles = tn__alloc(room * sizeof *handles);
+    if (!handles)
+        return false;
+    for (size_t p = 0; p < count; p++)
+        for (size_t i = 0; parts[p].actions && i < parts[p].count; i++)
+            if (parts[p].actions[i].handle.manager == manager)
+                handles[n++] = parts[p].actions[i].handle.index;
+    if (n > 1)
+        qsort(handles, n, sizeof *handles, ascending);
+    for (size_t i = 0; i < n; i++)
+        if (i == 0 || handles[i] != handles[i - 1])
+            handles[distinct++] = handles[i];
+    *out = handles;
+    *out_count = distinct;
+    return true;
+}
+
+/* ---- Look ------------------------------------------------------------------------------- */
+
+/* The version is not kept while the plan runs: its touches are plain data. */
+static void unpin(tn__course *c) {
+    if (!c->looked)
+        return;
+    tn__sim_forget(&c->sim);
+    tn__guards_fini(&c->guards);
+    tn__store_unpin(c->t->store, c->pinned);
+    c->looked = false;
+}
+
+static void forget(tn__course *c) {
+    unpin(c);
+    tn__sim_fini(&c->sim);
+}
+
+static size_t steps_of(const tn__course *c, size_t parts) {
+    size_t steps = 0;
+    for (size_t p = 0; p < parts; p++)
+        steps += c->parts[p].count;
+    return steps;
+}
+
+static tn_status simulate(tn__course *c) {
+    tn__sim_input in = {.manager = c->t->manager,
+                        .store = c->t->store,
+                        .driver = c->t->driver,
+                        .version = c->pinned,
+                        .guards = &c->guards,
+                        .parts = c->parts,
+                        .part_count = c->part_count};
+    tn_status status = tn__sim_run(&in, &c->sim);
+    if (status == TN_OK)
+        tn__sim_needs(&c->sim, c->steps);
+    return status;
+}
+
+static tn_status look(void *context) {
+    tn__course *c = context;
+    forget(c);
+    c->pinned = tn__store_pin(c->t->store);
+    if (!c->pinned)
+        return tn__no_memory();
+    tn_status status = tn__guards_read(c->t->life, &c->guards);
+    if (status == TN_OK) {
+        status = simulate(c);
+        if (status != TN_OK)
+            tn__guards_fini(&c->guards);
+    }
+    if (status != TN_OK)
+        tn__store_unpin(c->t->store, c->pinned);
+    c->looked = status == TN_OK;
+    return status;
+}
+
+/* ---- Judge ------------------------------------------------------------------------------ */
+
+/* Whether every record that the simulation read is still the current one. */
+static bool same(const tn__course *c) {
+    bool same = true;
+    tn__rcu_lock();
+    const tn_version *current = tn__store_current(c->t->store);
+    for (size_t i = 0; current != c->pinned && same && i < c->sim.value_room; i++) {
+        const tn__sim_value *v = &c->sim.values[i];
+        same = !v->real || tn__version_value(current, v->index) == v->real;
+    }
+    tn__rcu_unlock();
+    return same;
+}
+
+/* Whether the bytes at the short location are not those of the look any longer: it may have seen a
+ * plan half-way that is over by now, which is no reason for a refusal (M256, M258). */
+static bool moved_on(tn__course *c, const tn__ledger *ledger) {
+    uint64_t total, claimed;
+    uint8_t place = c->sim.place_of[ledger - c->t->store->ledgers];
+    TN_ASSERT(place > 0);
+    tn__ledger_read(ledger, &total, &claimed);
+    return total - claimed != c->sim.places[place - 1].found && c->looks++ < LOOKS;
+}
+
+static enum tn__judgement judge(void *context, tn_status *status) {
+    tn__course *c = context;
+    if (!same(c))
+        return TN__JUDGE_RECHECK;
+    if (c->sim.feasible) {
+        tn__claims_fill(&c->claims, &c->sim);
+        c->ticket.need_count = c->sim.place_count;
+        return TN__JUDGE_GO;
+    }
+    *status = TN_ERR_PLAN; /* the detail is made without the lock */
+    if (!c->sim.short_of_bytes)
+        return TN__JUDGE_FAIL;
+    tn__ledger *ledger = tn__store_ledger(c->t->store, c->sim.problem.at);
+    c->claims.needs[0] =
+        (tn__need){.ledger = ledger, /* while it waits, nobody overtakes it there */
+                   .at = c->sim.problem.at,
+                   .bytes = c->sim.problem.requested_bytes};
+    c->ticket.need_count = 1;
+    c->ticket.short_at = ledger;
+    return moved_on(c, ledger) ? TN__JUDGE_RECHECK : TN__JUDGE_SHORT;
+}
+
+/* ---- Refusals --------------------------------------------------------------------------- */
+
+tn_status tn__stale(tn__trans *t, uint64_t expected, uint64_t actual) {
+    tn_error *e = tn__error(TN_ERR_STALE, "the state version is %llu, %llu was expected",
+                            (unsigned long long)actual, (unsigned long long)expected);
+    e->manager = t->manager;
+    e->expected = expected;
+    e->actual = actual;
+    return TN_ERR_STALE;
+}
+
+static uint64_t placement_now(const tn__course *c) {
+    tn__rcu_lock();
+    uint64_t number = tn__store_current(c->t->store)->number;
+    tn__rcu_unlock();
+    return number;
+}
+
+static tn_status check_stale(tn__course *c) {
+    if (c->placement != TN_VERSION_ANY && placement_now(c) != c->placement)
+        return tn__stale(c->t, c->placement, placement_now(c));
+    if (c->expected == TN_VERSION_ANY)
+        return TN_OK;
+    uint64_t actual = tn__state_version_settled(c->t->store, c->t->life);
+    return actual == c->expected ? TN_OK : tn__stale(c->t, c->expected, actual);
+}
+
+static void name_step(tn_error *e, const char *name, enum tn_phase phase, size_t index,
+                      const tn_action *action, const char *label) {
+    e->phase = phase;
+    e->failed_index = index;
+    memset(e->plan, 0, sizeof e->plan);
+    memcpy(e->plan, name, strnlen(name, sizeof e->plan - 1));
+    if (action) {
+        e->action_kind = action->kind;
+        e->action_handle = action->handle;
+        e->action_at = action->at;
+        e->action_from = action->from;
+    }
+    memset(e->label, 0, sizeof e->label);
+    if (label)
+        memcpy(e->label, label, strnlen(label, sizeof e->label - 1));
+}
+
+tn_status tn__plan_failed(const char *name, enum tn_phase phase, size_t index,
+                          const tn_action *action, const char *label) {
+    tn_error *e = tn__error_current();
+    e->cause_status = e->status;
+    e->status = TN_ERR_PLAN_EXEC;
+    name_step(e, name, phase, index, action, label);
+    return TN_ERR_PLAN_EXEC;
+}
+
+/* The first problem of the simulation, with its verdict. */
+static tn_status infeasible(tn__course *c) {
+    tn__verdict verdict;
+    tn_error e = c->sim.problem;
+    tn__verdict_input in = {c->t->manager, c->t->store, c->pinned, &c->guards, &c->sim};
+    if (tn__verdict_of(&in, &e, &verdict) == TN_OK) {
+        tn__verdict_into(&verdict, &e);
+        tn__verdict_fini(&verdict);
+    }
+    e.cause_status = e.status;
+    e.status = TN_ERR_PLAN;
+    for (size_t p = 0; p < c->part_count; p++) {
+        const tn__sim_part *part = &c->parts[p];
+        if (part->phase != c->sim.problem_phase)
+            continue;
+        size_t i = c->sim.problem_index;
+        name_step(&e, c->name, part->phase, i, part->actions ? &part->actions[i] : NULL,
+                  part->reservations ? part->reservations[i].label : NULL);
+    }
+    return tn__error_restore(&e);
+}
+
+/* ---- Removals --------------------------------------------------------------------------- */
+
+static bool runs_now(const tn__course *c, const tn__sim_removal *r) { return r->step < c->steps; }
+
+static tn_status mark_later(tn__course *c, size_t *later) {
+    c->later = tn__zalloc(c->steps * sizeof *c->later);
+    if (!c->later)
+        return tn__no_memory();
+    for (size_t i = 0; i < c->sim.removal_count; i++)
+        if (!c->sim.removals[i].mat && runs_now(c, &c->sim.removals[i])) {
+            c->later[c->sim.removals[i].made] = true;
+            (*later)++;
+        }
+    return TN_OK;
+}
+
+static tn_status take(tn__course *c) {
+    size_t count = 0, later = 0;
+    tn_status status = mark_later(c, &later);
+    tn__mat **mats = status == TN_OK ? tn__alloc(c->sim.removal_count * sizeof(tn__mat *)) : NULL;
+    if (!mats)
+        return tn__no_memory();
+    for (size_t i = 0; i < c->sim.removal_count; i++)
+        if (c->sim.removals[i].mat && runs_now(c, &c->sim.removals[i]))
+            mats[count++] = c->sim.removals[i].mat;
+    if (count + later > 0)
+        status = tn__removal_take(c->t->life, mats, count, later, &c->removal);
+    tn__free(mats);
+    return status;
+}
+
+/* ---- Admission -------------------------------------------------------------------------- */
+
+/* The ticket is one life of a wait; the handles stay. */
+static void new_ticket(tn__course *c, size_t handle_count) {
+    tn__free(c->later);
+    c->later = NULL;
+    c->ticket = (tn__ticket){.handles = c->handles,
+                             .handle_count = handle_count,
+                             .needs = c->claims.needs,
+                             .need_count = 0};
+}
+
+/* One turn: TN_OK in flight; TN_ERR_IN_USE an acquire came between simulation and removal. */
+static tn_status turn(tn__course *c, size_t handle_count) {
+    tn__judge by = {judge, look, c, true};
+    new_ticket(c, handle_count);
+    tn_status status = look(c);
+    if (status == TN_OK)
+        status = tn__flow_admit(c->t, c->thread, &c->ticket, &by);
+    if (status == TN_ERR_PLAN)
+        return infeasible(c);
+    if (status != TN_OK)
+        return status;
+    tn__unlock(&c->t->store->lock);
+    status = take(c);
+    if (status == TN_OK)
+        status = check_stale(c);
+    if (status == TN_OK)
+        unpin(c);
+    else
+        tn__course_leave(c);
+    return status;
+}
+
+/* TN_ERR_IN_USE again and again: its own detail is the problem. */
+static tn_status never_free(tn__course *c) {
+    tn_error *e = tn__error_current();
+    e->cause_status = e->status;
+    e->status = TN_ERR_PLAN;
+    e->reason = TN_REASON_PROTECTED;
+    memcpy(e->plan, c->name, strnlen(c->name, sizeof e->plan - 1));
+    return TN_ERR_PLAN;
+}
+
+tn_status tn__course_admit(tn__course *c) {
+    size_t handle_count;
+    c->steps = steps_of(c, c->run_count);
+    if (!tn__handles_of(c->t->manager, c->parts, c->part_count, &c->handles, &handle_count))
+        return tn__no_memory();
+    tn_status status = TN_ERR_IN_USE;
+    for (int i = 0; i < TRIES && status == TN_ERR_IN_USE; i++)
+        status = turn(c, handle_count);
+    if (status == TN_ERR_IN_USE)
+        status = never_free(c);
+    if (status == TN_ERR_PLAN) {
+        tn_error kept = *tn__error_current();
+        status = check_stale(c);
+        if (status == TN_OK)
+            status = tn__error_restore(&kept);
+    }
+    return status;
+}
+
+void tn__course_leave(tn__course *c) {
+    tn__lock(&c->t->store->lock);
+    tn__flow_leave(c->t, &c->ticket);
+    tn__unlock(&c->t->store->lock);
+    if (c->removal)
+        tn__removal_end(c->t->life, c->removal);
+    c->removal = NULL;
+    tn__life_wake(c->t->life);
+}
+
+void tn__course_fini(tn__course *c) {
+    forget(c);
+    tn__free(c->handles);
+    tn__free(c->later);
+    c->handles = NULL;
+    c->later = NULL;
+}

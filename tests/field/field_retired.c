@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/* Field cases: nothing is left on the retire list. */
+#include "tn_test.h"
+
+#include <semaphore.h>
+
+#include "base/atomic.h"
+#include "lifetime/lifetime_priv.h"
+#include "manager/manager_internal.h"
+
+#include "field_common.h"
+
+static tn_manager *with_reaper(struct spec *f, uint32_t reaper) {
+    tn_config config = spec_config(f);
+
+    config.reaper = reaper;
+    return spec_manager_with(f, &config);
+}
+
+static void churn(struct spec *f, tn_manager *m, int times) {
+    tn_handle v = field_src(m, spec_source(f), 64);
+
+    for (int i = 0; i < times; i++) {
+        tn_snapshot *s = NULL;
+
+        ensure(m, v, P);
+        if (i % 10 == 0)
+            assert_ok(tn_snapshot_take(m, &s));
+        drop(m, v, P);
+        tn_snapshot_drop(s);
+    }
+}
+
+/* ---- F-H06: nothing is left on the retire list --------------------------------------------------------- */
+
+static void figures(tn_manager *m, uint64_t *published, uint64_t *freed) {
+    tn__lock(&m->store->lock);
+    *published = m->store->versions_published;
+    *freed = m->store->versions_freed;
+    tn__unlock(&m->store->lock);
+}
+
+/* Versions that nobody frees, and the end. */
+static void retire_and_end(struct spec *f, int rounds) {
+    tn_manager *m = with_reaper(f, TN_REAPER_MANUAL);
+    tn_handle v = field_src(m, spec_source(f), 64);
+    tn_handle kept = field_rep(f, m, 64, 2);
+    uint64_t published, freed, published_before, freed_before;
+    tn_value_info row = {.size = sizeof(row)};
+    tn_snapshot *s = NULL;
+    size_t count = 0;
+
+    ensure(m, v, P);
+    drop(m, v, P);
+    figures(m, &published_before, &freed_before);
+    for (int i = 0; i < rounds; i++) {
+        ensure(m, v, P);
+        drop(m, v, P);
+    }
+    figures(m, &published, &freed);
+    assert_int_equal(published - published_before, 2 * rounds);
+    assert_int_equal(freed, 0);
+    assert_ok(tn_snapshot_take(m, &s));
+    assert_ok(tn_manager_close(m, 0));
+    assert_int_equal(tt_count().live, f->live);
+    assert_ok(tn_snapshot_value(s, kept, &row));
+    assert_int_equal(row.materialization_count, 1);
+    assert_int_equal(row.discarded, 0);
+    assert_ok(tn_snapshot_locations(s, NULL, &count));
+    assert_int_equal(count, 1);
+    tn_snapshot_drop(s);
+    spec_destroy(f, m);
+}
+
+static void f_h06_nothing_is_left(void **state) {
+    struct spec *f = *state;
+    uint64_t live;
+
+    retire_and_end(f, 1); /* the memory of records stays, for the next manager */
+    live = tn__alloc_live();
+    retire_and_end(f, 5000);
+    assert_int_equal(tn__alloc_live(), live);
+}
+
+#if TN_CHECKS
+static struct {
+    pthread_t test;
+    sem_t reached, go;
+    atomic_bool stopped;
+} reaper_stop;
+
+/* The reaper stands before its first grace period until it is let go. */
+static void stop_the_reaper(enum tn__point point, void *object) {
+    (void)object;
+    if (point != TN__POINT_GRACE || pthread_equal(pthread_self(), reaper_stop.test) ||
+        atomic_exchange(&reaper_stop.stopped, true))
+        return;
+    sem_post(&reaper_stop.reached);
+    while (sem_wait(&reaper_stop.go) != 0)
+        continue;
+}
+
+static const char *let_the_reaper_go(void *arg) {
+    (void)arg;
+    field_nap(50);
+    sem_post(&reaper_stop.go);
+    return NULL;
+}
+
+static void f_h06_reaper_stalled_until_close(void **state) {
+    struct spec *f = *state;
+    struct field_thread releaser;
+    int n = field_threads_at_rest();
+    uint64_t live = 0;
+
+    for (int round = 0; round < 2; round++) {
+        tn_manager *m;
+
+        live = tn__alloc_live();
+        reaper_stop.test = pthread_self();
+        atomic_store(&reaper_stop.stopped, false);
+        sem_init(&reaper_stop.reached, 0, 0);
+        sem_init(&reaper_stop.go, 0, 0);
+        m = with_reaper(f, TN_REAPER_THREAD);
+        tn__store_rlx(&tn__point_hook, stop_the_reaper);
+        churn(f, m, 1);
+        while (sem_wait(&reaper_stop.reached) != 0)
+            continue;
+        churn(f, m, 5000);
+        assert_ok(tn_manager_close(m, 0));
+        field_start(&releaser, let_the_reaper_go, NULL);
+        spec_destroy(f, m);
+        assert_true(atomic_load(&releaser.done) || field_threads_now() <= n + 1);
+        field_join(&releaser);
+        tn__store_rlx(&tn__point_hook, NULL);
+        field_assert_threads(n);
+    }
+    assert_int_equal(tn__alloc_live(), live);
+}
+#else
+static void f_h06_reaper_stalled_until_close(void **state) {
+    (void)state;
+    TN_SKIP("threads can be stopped only in builds with TN_CHECKS");
+}
+#endif
+
+static const struct CMUnitTest tests[] = {
+    FIELD_BOTH(f_h06_nothing_is_left),
+    FIELD_BOTH(f_h06_reaper_stalled_until_close),
+};
+
+TN_TEST_MAIN("field.retired", tests)
