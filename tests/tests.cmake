@@ -5,6 +5,7 @@
 #   tests/<label>/*_common.c, *_util.c, backend_*.c   linked into every program of that folder
 #   tests/<label>/<prefix>_<stem>.c  program tests/<label>_<stem>, test "<label>.<stem>";
 #                                    prefixes: test_ spec_ field_ fault_ conf_ tort_ prop_ abi_
+#   tests/cuda/                      see cuda.cmake there; only where the CUDA Toolkit is
 #   tests/cli/*.sh                   test "cli.<stem>", run with TENURE=<the program>
 #
 # Exit 77 is a skip. A file may hold `/* TN_TEST_TIMEOUT 300 */` where the default is too short.
@@ -45,11 +46,15 @@ endif()
 function(tn_test label file)
   get_filename_component(stem ${file} NAME_WE)
   string(REGEX REPLACE "^(test|spec|field|fault|conf|tort|prop|abi)_" "" stem ${stem})
+  set(stem ${tn_test_prefix}${stem})
   set(program ${label}_${stem})
   add_executable(${program} ${file} ${ARGN})
   set_target_properties(${program} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   target_include_directories(${program} PRIVATE ${PROJECT_SOURCE_DIR}/tests/${label})
   target_link_libraries(${program} PRIVATE tn_test_support)
+  if(tn_test_prefix) # the same tests again: other results
+    target_compile_definitions(${program} PRIVATE TN_TEST_SUITE_SUFFIX=".cuda")
+  endif()
   add_test(NAME ${label}.${stem} COMMAND ${tn_test_wrapper} $<TARGET_FILE:${program}>)
   set(timeout ${TN_TEST_TIMEOUT})
   file(STRINGS ${file} own_timeout REGEX "TN_TEST_TIMEOUT [0-9]+" LIMIT_COUNT 1)
@@ -71,6 +76,14 @@ foreach(label ${TN_TEST_LABELS})
     tn_test(${label} ${file} ${tn_label_common})
   endforeach()
 endforeach()
+
+set(TN_CUDA_STUB "")
+if(tn_have_cuda)
+  include(${CMAKE_CURRENT_LIST_DIR}/cuda/cuda.cmake)
+endif()
+add_test(NAME cuda.names COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/cuda/names.sh
+  "${TN_CUDA_STUB}" $<TARGET_FILE:tenure>)
+set_tests_properties(cuda.names PROPERTIES LABELS cuda SKIP_RETURN_CODE 77)
 
 if(TARGET tenure_tool)
   file(GLOB tn_cli_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/cli/*.sh)

@@ -18,7 +18,7 @@ extern "C" {
 /** Version of the table below. */
 #define TN_DRIVER_ABI 1u
 
-/** An event of a driver, opaque to Tenure: a CUevent or cudaEvent_t passes as it is. */
+/** An event of a driver: what its event_create() gave, opaque to everybody else. */
 typedef struct CUevent_st *tn_event;
 
 /** What a stream is. */
@@ -48,7 +48,10 @@ enum tn_driver_capability {
  * The table. Statuses: TN_OK or TN_ERR_DRIVER, TN_ERR_HOST_MEMORY, TN_ERR_DEVICE_MEMORY,
  * TN_ERR_DEVICE_LOST, TN_ERR_UNSUPPORTED; TN_ERR_KIND where a stream is none, and TN_ERR_CLOSED
  * where the driver has shut down or the context is destroyed ("already gone": frees count as
- * done, events as complete; D7). After a failure `last_code` gives the native code of this
+ * done, events as complete; D7): the CUDA driver says so with CUDA_ERROR_DEINITIALIZED or
+ * NOT_INITIALIZED, and CONTEXT_IS_DESTROYED or INVALID_CONTEXT for the context that a call is about.
+ * Errors that stick to a context (an illegal address, a failed launch ...) are
+ * TN_ERR_DEVICE_LOST: its memory counts as in use. After a failure `last_code` gives the native code of this
  * thread's last failing call.
  *
  * Entries marked optional may be NULL. `self` is what tn_driver_create() was given.
@@ -75,7 +78,8 @@ typedef struct tn_driver_ops {
 
     tn_status (*stream_create)(void *self, uint32_t device, tn_stream *out);
     tn_status (*stream_destroy)(void *self, tn_stream stream);
-    /** What a stream is; TN_ERR_KIND if it is none. */
+    /** What a stream is; TN_ERR_KIND if it is none. CUDA cannot tell every stray pointer from a
+     * stream. */
     tn_status (*stream_info)(void *self, tn_stream stream, tn_stream_info *out);
     tn_status (*stream_synchronize)(void *self, tn_stream stream);
     /** Make later work of `stream` wait for an event. */
@@ -95,6 +99,7 @@ typedef struct tn_driver_ops {
      */
     tn_status (*copy)(void *self, void *destination, tn_location destination_at, const void *source,
                       tn_location source_at, uint64_t bytes, tn_stream stream);
+    /** Wait for the device's work; CUDA: for that of its primary context. */
     tn_status (*device_synchronize)(void *self, uint32_t device);
     /** Run a function on the host when the stream gets there; it must not call the driver.
      * Optional. */
@@ -139,11 +144,22 @@ TN_API const tn_driver_ops *tn_driver_table(const tn_driver *driver);
 TN_API void *tn_driver_self(const tn_driver *driver);
 
 /**
- * Open the CUDA driver of this machine, at run time.
+ * Open the CUDA driver of this machine, at run time: `libcuda.so.1`, found as every library is. A
+ * program needs no Toolkit, and links nothing of CUDA.
+ *
+ * A device gets its primary context at the first call that concerns it, and keeps it until the
+ * driver is destroyed. Each call leaves the calling thread's current context as it was. Device
+ * memory comes from a pool of Tenure's own, which holds at most 1/32 of the device beyond what is in
+ * use; with a driver before CUDA 11.2, or a device without pools, from cuMemAlloc.
+ *
+ * Streams may be of any context. TN_STREAM_LEGACY is the legacy stream of device 0's primary
+ * context, whatever is current on the calling thread. A stream in capture is refused, and a capture
+ * of another stream is not disturbed.
  *
  * @param[out] out      owned; end with tn_driver_destroy().
- * @return TN_OK; TN_ERR_KIND; TN_ERR_UNSUPPORTED there is none, or this build has no CUDA backend
- *         (tn_driver_why() tells which); TN_ERR_HOST_MEMORY. May be tried again.
+ * @return TN_OK; TN_ERR_KIND; TN_ERR_UNSUPPORTED there is none, it is too old or has no device, or
+ *         this build has no CUDA backend; TN_ERR_DRIVER it is there but does not work, with
+ *         its native code; TN_ERR_HOST_MEMORY. tn_driver_why() tells more. May be tried again.
  *
  * Threads:  any.
  * Blocks:   while the driver is loaded.

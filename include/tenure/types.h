@@ -38,7 +38,7 @@ typedef struct tn_value_type tn_value_type;
 /** A stream: a CUstream or cudaStream_t passes as it is. NULL means none. */
 typedef struct CUstream_st *tn_stream;
 
-/** The CUDA legacy default stream (CU_STREAM_LEGACY). */
+/** The CUDA legacy default stream (CU_STREAM_LEGACY): always that of device 0's primary context. */
 #define TN_STREAM_LEGACY ((tn_stream)0x1)
 /** CU_STREAM_PER_THREAD: refused everywhere with TN_ERR_VALUE, since it means another stream on
  * each thread. */

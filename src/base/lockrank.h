@@ -16,6 +16,8 @@ enum tn__rank {
     TN__RANK_CONTROLLER = 2, /* a controller: policies and drivers are called under it */
     /* a manager's consumer of pending leases; drivers are called under it */
     TN__RANK_REAP = 5,
+    /* the CUDA backend while it opens a device; the driver is called under it */
+    TN__RANK_CUDA = 8,
     TN__RANK_SIM = 10,      /* the simulated machine: it may call nothing of ours while held */
     TN__RANK_REGISTRY = 20, /* process-wide lists: managers, free record blocks */
     TN__RANK_STATE = 30,    /* the short writer lock of a manager */

@@ -51,7 +51,9 @@ static void visit_resident(void *context, void *item) {
     const tn__mat *mat = item;
     if (!g->ok)
         return;
-    const tn__piece *piece = tn__piece_find(g->w, mat->index);
+    /* few pieces, many candidates: a filter by the low bits of the index spares most look-ups */
+    const tn__piece *piece =
+        tn__piece_maybe(g->w, mat->index) ? tn__piece_find(g->w, mat->index) : NULL;
     if (piece && (!tn__where_has(&piece->now, g->out->at) || is_blocked(g, piece)))
         return;
     if (g->w->guards->count) {
@@ -75,6 +77,11 @@ static void gather_moved(gathering *g) {
 
 static bool gather(gathering *g) {
     const tn__place *place = tn__version_place(g->w->version, tn__loc_location(g->out->at));
+    if (place && place->value_count > 0) {
+        g->out->keys = tn__alloc((size_t)place->value_count * sizeof *g->out->keys);
+        g->out->room = g->out->keys ? (size_t)place->value_count : 0;
+        g->ok = g->out->keys != NULL;
+    }
     if (place)
         tn__radix_items(&place->resident, visit_resident, g);
     gather_moved(g);
@@ -150,18 +157,18 @@ static bool link_last(tn__cands *c, const tn_candidate *candidate, bool required
     return true;
 }
 
-/* Whether it can never be released, in this state and all that follow: the only replica of a value
- * without source that may go nowhere. */
+/* Whether it can be released in no state at all, since the list outlives this one: the only replica
+ * of a value without source that may go nowhere. One that had others to begin with may have them
+ * again when their releases are undone. */
 static bool stuck(tn__walk *w, const tn__cands *c, uint64_t index) {
     const tn__value *value = tn__version_value(w->version, index);
-    if (value->source || !c->no_tiers)
+    if (value->source || value->mat_count > 1 || !c->no_tiers)
         return false;
     const tn__piece *piece = tn__piece_find(w, index);
     for (unsigned l = 0; piece && l < TN__LEDGER_COUNT; l++)
-        if (l != c->at &&
-            (tn__where_has(&piece->required, (tn__loc)l) || tn__where_has(&piece->now, (tn__loc)l)))
+        if (l != c->at && tn__where_has(&piece->required, (tn__loc)l))
             return false;
-    return piece || value->mat_count == 1;
+    return true;
 }
 
 /* The first of the heap goes to the end of the ring; those that are stuck only count. */

@@ -5,6 +5,8 @@
 #ifndef TENURE_CONTROLLER_PRIV_H
 #define TENURE_CONTROLLER_PRIV_H
 
+#include <string.h>
+
 #include "controller/controller_internal.h"
 
 /* ---- Policies --------------------------------------------------------------------------- */
@@ -19,9 +21,6 @@ void tn__policy_keep(const tn_policy *policy);
 void tn__policy_let_go(const tn_policy *policy);
 /* C16: TN_ERR_VALUE for a blank name. */
 TN_NODISCARD tn_status tn__policy_check(const tn_policy *policy);
-/* The built-in order (C33), required endpoints last (C72). */
-typedef struct tn__key tn__key;
-bool tn__lru_before(const tn__key *a, const tn__key *b);
 
 /* Name and configuration as they were at one moment, in one block (C16, C17). */
 typedef struct tn__identity {
@@ -170,13 +169,27 @@ typedef struct tn__cand {
 } tn__cand;
 
 /* What decides the built-in order, compact: a heap of these is cheap to make. */
-struct tn__key {
+typedef struct tn__key {
     int64_t priority;
     uint64_t epoch;
     const char *key;
     uint64_t index;
     bool required;
-};
+} tn__key;
+
+/* The built-in order (C33), required endpoints last (C72). Compiled into the heap. */
+static inline bool tn__lru_before(const tn__key *a, const tn__key *b) {
+    if (a->required != b->required)
+        return b->required;
+    if (a->priority != b->priority)
+        return a->priority < b->priority;
+    if (a->epoch != b->epoch) /* never accessed is 0 */
+        return a->epoch < b->epoch;
+    if (!a->key != !b->key)
+        return a->key != NULL;
+    int by_key = a->key ? strcmp(a->key, b->key) : 0;
+    return by_key ? by_key < 0 : a->index < b->index;
+}
 
 #define TN__CAND_BLOCK 32u
 
@@ -230,7 +243,8 @@ typedef struct tn__walk {
     size_t piece_count, piece_room;
     uint32_t *piece_of; /* open addressing: index -> piece + 1 */
     size_t piece_of_room;
-    uint32_t *required; /* requirement -> piece */
+    uint64_t piece_filter[16]; /* bits of the indices that have a piece */
+    uint32_t *required;        /* requirement -> piece */
     tn__release *releases;
     size_t release_count, release_room;
     tn__hash hash;
@@ -247,6 +261,9 @@ typedef struct tn__walk {
     uint32_t *path; /* buckets of the visits on the current path */
     size_t path_room;
     uint64_t explored;
+    bool exhausted; /* every way was tried: what ends the search is no error of a callback's */
+    bool limited;   /* stopped at the limit; same */
+    bool no_memory; /* for a question: the walk ends, or its count would differ (C99) */
     bool moved;     /* a move is or was on the path: states may come back */
     bool dead_ends; /* one was met: the proofs are on */
     tn__memory *memory;
@@ -264,6 +281,10 @@ void tn__state_fini(tn__walk *w);
 uint32_t tn__piece_of(tn__walk *w, const tn__value *value);
 /* NULL: the search has not touched it. */
 const tn__piece *tn__piece_find(const tn__walk *w, uint64_t index);
+/* False: certainly not touched. */
+static inline bool tn__piece_maybe(const tn__walk *w, uint64_t index) {
+    return w->piece_filter[index / 64 % 16] >> index % 64 & 1;
+}
 static inline bool tn__fits(uint64_t level, uint64_t bytes, uint64_t budget) {
     return bytes == 0 || (level <= budget && bytes <= budget - level);
 }
@@ -290,7 +311,8 @@ size_t tn__destinations(tn__walk *w, const tn__piece *piece, tn__loc from, tn__l
                         size_t *out_required, tn_status *status);
 
 /* memory.c: dead ends and used-up room searches (C94, C95). */
-bool tn__memory_dead(const tn__walk *w);
+/* No memory for the question: "no", and w->no_memory. */
+bool tn__memory_dead(tn__walk *w);
 TN_NODISCARD bool tn__memory_add_dead(tn__walk *w);
 typedef struct tn__room_key {
     tn__loc at;
@@ -300,7 +322,7 @@ typedef struct tn__room_key {
     size_t chain_count;
     bool context;
 } tn__room_key;
-bool tn__memory_empty(const tn__walk *w, const tn__room_key *key);
+bool tn__memory_empty(tn__walk *w, const tn__room_key *key);
 TN_NODISCARD bool tn__memory_add_empty(tn__walk *w, const tn__room_key *key);
 void tn__memory_free(tn__walk *w);
 
@@ -308,8 +330,9 @@ void tn__memory_free(tn__walk *w);
 bool tn__hopeless(tn__walk *w, tn_status *status);
 void tn__proof_free(tn__walk *w);
 
-/* walk.c: TN_OK found; TN_ERR_PLAN infeasible; TN_ERR_SEARCH_LIMIT; others. No detail is set for
- * the first three. */
+/* walk.c: TN_OK found; TN_ERR_PLAN with w->exhausted: infeasible; TN_ERR_SEARCH_LIMIT with
+ * w->limited; others, and these two without the flag, are what a policy reports. No detail is set
+ * for the first three. */
 TN_NODISCARD tn_status tn__walk_run(tn__walk *w);
 
 /* ---- Decisions -------------------------------------------------------------------------- */

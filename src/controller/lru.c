@@ -18,32 +18,12 @@ typedef struct lru {
 
 /* ---- Order ------------------------------------------------------------------------------ */
 
-static int compare(int64_t pa, int64_t pb, uint64_t ea, uint64_t eb, const char *ka,
-                   const char *kb) {
-    if (pa != pb)
-        return pa < pb ? -1 : 1;
-    if (ea != eb) /* never accessed is 0 */
-        return ea < eb ? -1 : 1;
-    if (!ka != !kb)
-        return ka ? -1 : 1;
-    return ka ? strcmp(ka, kb) : 0;
-}
-
-bool tn__lru_before(const tn__key *a, const tn__key *b) {
-    if (a->required != b->required) /* C72 */
-        return b->required;
-    int c = compare(a->priority, b->priority, a->epoch, b->epoch, a->key, b->key);
-    return c < 0 || (c == 0 && a->index < b->index);
-}
-
-static int by_position(const void *a, const void *b, void *candidates) {
-    const tn_candidate *x = (const tn_candidate *)candidates + *(const size_t *)a;
-    const tn_candidate *y = (const tn_candidate *)candidates + *(const size_t *)b;
-    int c = compare(x->priority, y->priority, x->last_epoch, y->last_epoch, x->stable_key,
-                    y->stable_key);
-    return c ? c
-             : (x->registration_index > y->registration_index) -
-                   (x->registration_index < y->registration_index);
+static int by_position(const void *p, const void *q, void *candidates) {
+    const tn_candidate *x = (const tn_candidate *)candidates + *(const size_t *)p;
+    const tn_candidate *y = (const tn_candidate *)candidates + *(const size_t *)q;
+    tn__key a = {x->priority, x->last_epoch, x->stable_key, x->registration_index, false};
+    tn__key b = {y->priority, y->last_epoch, y->stable_key, y->registration_index, false};
+    return tn__lru_before(&a, &b) ? -1 : tn__lru_before(&b, &a);
 }
 
 static tn_status order(void *context, const tn_candidate *candidates, size_t count, size_t *out) {

@@ -55,6 +55,7 @@ uint32_t tn__piece_of(tn__walk *w, const tn__value *value) {
     for (uint32_t i = 0; i < value->mat_count; i++)
         tn__where_flip(&piece->now, tn__loc_of(value->mats[i]->at));
     piece->before = piece->now;
+    w->piece_filter[value->index / 64 % 16] |= UINT64_C(1) << value->index % 64;
     *slot = (uint32_t)w->piece_count;
     return *slot - 1;
 }

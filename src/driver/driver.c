@@ -66,6 +66,8 @@ void tn_driver_destroy(tn_driver *driver) {
     if (driver == NULL)
         return;
     (void)tn_driver_trim_pinned(driver, NULL);
+    if (driver->fini != NULL)
+        driver->fini(driver->self);
     tn__driver_discard(driver);
 }
 
@@ -84,14 +86,44 @@ const tn_driver_ops *tn_driver_table(const tn_driver *driver) {
 
 void *tn_driver_self(const tn_driver *driver) { return driver ? driver->self : NULL; }
 
-tn_status tn_driver_open_cuda(tn_driver **out) {
-    static const char none[] = "this build of Tenure has no CUDA backend";
+#ifdef TN_HAVE_CUDA
+static tn_status open_cuda(const char *library, tn_driver **out, const char **why) {
+    tn__cuda *cuda = NULL;
+    tn_status status = tn__cuda_open(library, &cuda, why);
+
+    if (status != TN_OK)
+        return status;
+    status = tn_driver_create(tn__cuda_table(cuda), cuda, out);
+    if (status != TN_OK) {
+        *why = "there is no memory for the CUDA driver";
+        tn__cuda_close(cuda);
+        return status;
+    }
+    (*out)->fini = tn__cuda_close;
+    return TN_OK;
+}
+#else
+static tn_status open_cuda(const char *library, tn_driver **out, const char **why) {
+    (void)library;
+    (void)out;
+    *why = "this build of Tenure has no CUDA backend";
+    return tn__fail(TN_ERR_UNSUPPORTED, "%s", *why);
+}
+#endif
+
+tn_status tn__driver_open_cuda(const char *library, tn_driver **out) {
+    const char *why = "";
+    tn_status status;
 
     if (out == NULL)
         return tn__fail(TN_ERR_KIND, "`out` is NULL");
-    tn__store_rlx(&cuda_why, none);
-    return tn__fail(TN_ERR_UNSUPPORTED, "%s", none);
+    tn__assert_may_wait("open_cuda");
+    status = open_cuda(library, out, &why);
+    tn__store_rlx(&cuda_why, why);
+    return status;
 }
+
+tn_status tn_driver_open_cuda(tn_driver **out) { return tn__driver_open_cuda("libcuda.so.1", out); }
 
 const char *tn_driver_why(void) { return tn__load_rlx(&cuda_why); }
 

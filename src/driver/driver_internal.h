@@ -16,6 +16,9 @@
 
 #include "base/base_internal.h"
 
+/* tn_driver_open_cuda() with the driver in another library: for tests. */
+TN_NODISCARD tn_status tn__driver_open_cuda(const char *library, tn_driver **out);
+
 /* Visible CUDA devices; 0 for NULL or on failure. Asked once, at tn_driver_create(). */
 uint32_t tn__driver_devices(const tn_driver *d);
 

@@ -156,6 +156,8 @@ tn_status tn__life_enter_parent(const tn__life *life) {
     return manager_word(life) == TN__MANAGER_FORKED ? tn__life_refuse(TN_ERR_FORKED) : TN_OK;
 }
 
+bool tn__life_forked(const tn__life *life) { return manager_word(life) == TN__MANAGER_FORKED; }
+
 bool tn__life_closed(const tn__life *life) { return manager_word(life) == TN__MANAGER_CLOSED; }
 
 /* ---- Counters --------------------------------------------------------------------------- */

@@ -220,6 +220,8 @@ TN__COLD tn_status tn__in_use(const tn__life *life, const tn__mat *mat, const tn
 void tn__life_guard_raise(tn__life *life);
 TN_NODISCARD tn_status tn__life_guard_wait(tn__life *life);
 void tn__life_guard_lower(tn__life *life);
+/* In a child of the process that made the manager: its locks may be held for ever. */
+bool tn__life_forked(const tn__life *life);
 bool tn__life_closed(const tn__life *life);
 
 /* Close as a plan on the manager word. No plan is in flight and none can start. TN_ERR_IN_USE

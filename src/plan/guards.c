@@ -127,6 +127,7 @@ tn__protection tn__guards_of(tn__guards *g, const tn__mat *mat) {
     tn__guard *guard = find(g, mat);
     if (!guard)
         return (tn__protection){0, 0, 0};
-    look_at_pending(g, guard);
+    if (!g->quiet)
+        look_at_pending(g, guard);
     return guard->p;
 }

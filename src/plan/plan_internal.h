@@ -118,6 +118,7 @@ typedef struct tn__guard_reserved {
 
 typedef struct tn__guards {
     tn__life *life;
+    bool quiet; /* no driver is asked: a pending record counts as it is (L3) */
     tn__guard *guards;
     size_t count, room;
     uint32_t *buckets; /* index of the first guard, + 1 */

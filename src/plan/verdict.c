@@ -14,6 +14,7 @@ typedef struct tally {
     tn_location at;
     size_t room;
     uint64_t leased, held, reserved, claimed, protected;
+    uint64_t kept; /* by the plan itself */
 } tally;
 
 static bool name(tally *t, const tn_blocker *blocker) {
@@ -44,21 +45,80 @@ static const tn__mat *mat_of(const tally *t, const tn__guard *guard) {
     return mat == guard->mat ? mat : NULL; /* one that another version has is not ours to judge */
 }
 
+/* ---- What is the plan's own ------------------------------------------------------------- */
+
+static uint64_t minus(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
+
+/* Others' bytes at the location that the plan removes: they are in its way no longer. */
+static uint64_t removed(const tn__sim *sim, tn_location at) {
+    uint64_t bytes = 0;
+    for (size_t i = 0; sim && i < sim->removal_count; i++)
+        if (sim->removals[i].mat && tn__location_same(sim->removals[i].mat->at, at))
+            bytes += sim->removals[i].mat->charged_bytes;
+    return bytes;
+}
+
+/* Bytes that the plan itself brings there, and has not removed again: nobody can make them free. */
+static uint64_t brought(const tn__sim *sim, tn_location at) {
+    int64_t net = (int64_t)removed(sim, at);
+    for (size_t i = 0; sim && i < sim->touch_count; i++)
+        if (tn__location_same(sim->places[sim->touches[i].place].at, at))
+            net += sim->touches[i].delta;
+    return net > 0 ? (uint64_t)net : 0;
+}
+
+/* Whether the plan wants a replica where it is, and keeps it: without it, it would bring it. */
+static bool keeps(const tn__sim *sim, const tn_action_explanation *a, tn_location at) {
+    if (!a->no_op || a->action.kind == TN_ACTION_DROP || !tn__location_same(a->destination, at))
+        return false;
+    for (size_t i = 0; i < sim->removal_count; i++) {
+        const tn__mat *mat = sim->removals[i].mat;
+        if (mat && mat->index == a->action.handle.index && tn__location_same(mat->at, at))
+            return false;
+    }
+    return true;
+}
+
+static bool keeps_value(const tn__sim *sim, size_t actions, uint64_t index, tn_location at) {
+    for (size_t i = 0; sim && i < actions; i++)
+        if (sim->actions[i].action.handle.index == index && keeps(sim, &sim->actions[i], at))
+            return true;
+    return false;
+}
+
+/* The bytes of such replicas, which were there before the plan. */
+static uint64_t kept(const tally *t) {
+    const tn__sim *sim = t->in->sim;
+    uint64_t bytes = 0;
+    for (size_t i = 0; sim && i < sim->action_count; i++) {
+        const tn_action_explanation *a = &sim->actions[i];
+        const tn__value *value = tn__version_value(t->in->version, a->action.handle.index);
+        const tn__mat *mat = value ? tn__value_mat(value, t->at) : NULL;
+        if (mat && keeps(sim, a, t->at) && !keeps_value(sim, i, mat->index, t->at))
+            bytes += mat->charged_bytes;
+    }
+    return bytes;
+}
+
 /* ---- Bytes ------------------------------------------------------------------------------ */
 
 static bool tally_guards(tally *t, bool names) {
     tn__guards *guards = t->in->guards;
+    const tn__sim *sim = t->in->sim;
+    size_t actions = sim ? sim->action_count : 0;
     for (size_t i = 0; i < guards->count; i++) {
         const tn__guard *guard = &guards->guards[i];
         if (!tn__location_same(guard->at, t->at))
             continue;
         const tn__mat *mat = mat_of(t, guard);
         tn__protection p = tn__guards_of(guards, guard->mat);
-        if (!mat || !tn__protected(&p))
+        if (!mat || !tn__protected(&p) || keeps_value(sim, actions, guard->index, t->at))
             continue;
         if (!names) {
             *(p.holds ? &t->held : &t->leased) += mat->charged_bytes;
             t->protected += mat->charged_bytes;
+        } else if (p.holds && t->out->verdict == TN_VERDICT_AFTER_LEASES) {
+            continue; /* nobody has to wait for it */
         } else if (!name_guard(t, guard, &p, mat->charged_bytes)) {
             return false;
         }
@@ -86,28 +146,6 @@ static void tally_others(tally *t) {
     tn__ledger_read(tn__store_ledger(t->in->store, t->at), &total, &t->claimed);
 }
 
-/* Bytes at the location that the plan itself brings there: nobody can make them free. */
-static uint64_t brought(const tn__sim *sim, tn_location at) {
-    uint64_t own = 0;
-    for (size_t i = 0; sim && i < sim->touch_count; i++)
-        if (sim->touches[i].delta > 0 &&
-            tn__location_same(sim->places[sim->touches[i].place].at, at))
-            own += (uint64_t)sim->touches[i].delta;
-    return own;
-}
-
-/* Bytes of materializations that the plan removes: they are in its way no longer. */
-static uint64_t removed(const tn__sim *sim, tn_location at) {
-    uint64_t bytes = 0;
-    for (size_t i = 0; sim && i < sim->touch_count; i++)
-        if (sim->touches[i].delta < 0 &&
-            tn__location_same(sim->places[sim->touches[i].place].at, at))
-            bytes += (uint64_t)-sim->touches[i].delta;
-    return bytes;
-}
-
-static uint64_t minus(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
-
 static uint64_t limit_of(const tn_error *problem) {
     return problem->budget_bytes < (uint64_t)INT64_MAX ? problem->budget_bytes
                                                        : (uint64_t)INT64_MAX;
@@ -115,7 +153,7 @@ static uint64_t limit_of(const tn_error *problem) {
 
 static enum tn_verdict judge_bytes(tally *t, const tn_error *problem) {
     uint64_t missing = t->out->missing_bytes, free = t->out->evictable_bytes;
-    uint64_t own = minus(brought(t->in->sim, t->at), removed(t->in->sim, t->at));
+    uint64_t own = tn__add_capped(brought(t->in->sim, t->at), t->kept);
     if (tn__add_capped(problem->requested_bytes, own) > limit_of(problem))
         return TN_VERDICT_NEVER;
     if (free >= missing)
@@ -133,11 +171,12 @@ static bool short_of_bytes(tally *t, const tn_error *problem) {
     t->at = problem->at;
     t->out->missing_bytes =
         minus(tn__add_capped(level, problem->requested_bytes), limit_of(problem));
+    t->kept = kept(t);
     tally_others(t);
     if (!tally_guards(t, false))
         return false;
     t->out->evictable_bytes =
-        minus(place ? place->used_bytes : 0, t->protected + removed(t->in->sim, t->at));
+        minus(place ? place->used_bytes : 0, t->protected + t->kept + removed(t->in->sim, t->at));
     t->out->verdict = judge_bytes(t, problem);
     if (t->out->verdict == TN_VERDICT_AFTER_LEASES)
         return tally_guards(t, true);
@@ -213,6 +252,7 @@ void tn__verdict_here(uint64_t manager, tn__store *store, tn__life *life) {
     const tn_version *version = tn__store_pin(store);
     if (version && tn__guards_read(life, &guards) == TN_OK) {
         tn__verdict_input in = {manager, store, version, &guards, NULL};
+        guards.quiet = true;
         if (tn__verdict_of(&in, &kept, &verdict) == TN_OK) {
             tn__verdict_into(&verdict, &kept);
             tn__verdict_fini(&verdict);

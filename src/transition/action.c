@@ -250,7 +250,7 @@ static tn_status claim(tn__run *run) {
     } else {
         run->ticket->needs = run->needs;
         run->ticket->need_count = 2;
-        status = tn__flow_claim(run->t, run->ticket);
+        status = tn__flow_claim(run->t, run->thread, run->ticket);
     }
     if (status == TN_OK)
         tn__run_show_load(run);

@@ -290,13 +290,31 @@ static tn_status turn(tn__course *c, size_t handle_count) {
     return status;
 }
 
-/* TN_ERR_IN_USE again and again: its own detail is the problem. */
+/* The step that removes what an error says is in use. */
+static size_t remover(const tn__course *c, const tn_error *e) {
+    for (size_t i = 0; i < c->sim.removal_count; i++) {
+        const tn__mat *mat = c->sim.removals[i].mat;
+        if (mat && mat->index == e->handle.index && tn__location_same(mat->at, e->at))
+            return c->sim.removals[i].step;
+    }
+    return 0;
+}
+
+/* TN_ERR_IN_USE again and again: its own detail is the problem, as if the simulation had met it. */
 static tn_status never_free(tn__course *c) {
     tn_error *e = tn__error_current();
+    size_t step = remover(c, e), part = 0;
+    while (part + 1 < c->part_count && step >= c->parts[part].count)
+        step -= c->parts[part++].count;
+    const tn_action *action = &c->parts[part].actions[step];
     e->cause_status = e->status;
     e->status = TN_ERR_PLAN;
-    e->reason = TN_REASON_PROTECTED;
-    memcpy(e->plan, c->name, strnlen(c->name, sizeof e->plan - 1));
+    e->handle = action->handle;
+    e->reason = action->kind == TN_ACTION_MOVE   ? TN_REASON_SOURCE_PROTECTED
+                : action->kind == TN_ACTION_DROP ? TN_REASON_PROTECTED
+                                                 : TN_REASON_DISCARD_PROTECTED;
+    e->verdict = e->hold_count ? TN_VERDICT_BLOCKED : TN_VERDICT_AFTER_LEASES;
+    name_step(e, c->name, c->parts[part].phase, step, action, NULL);
     return TN_ERR_PLAN;
 }
 

@@ -221,17 +221,31 @@ static tn_status join(tn__trans *t, tn__ticket *ticket, tn__flight *flight) {
     return status;
 }
 
-static tn_status wait_turn(tn__trans *t, tn__thread *thread, tn__ticket *ticket) {
+static tn_status may_wait(const tn__trans *t, tn__thread *thread) {
     if (!t->serial && tn__frame_inside(thread, 0, true))
         return tn__fail(TN_ERR_REENTRANCY, "a source callback must not wait for a transition");
+    return TN_OK;
+}
+
+tn_status tn__flow_wait(tn__trans *t, tn__thread *thread) {
+    tn_status status = may_wait(t, thread);
+    if (status != TN_OK)
+        return status;
+    tn__cond_wait(&t->flow.changed, &t->store->lock);
+    return tn__life_enter_waited(t->life);
+}
+
+static tn_status wait_turn(tn__trans *t, tn__thread *thread, tn__ticket *ticket) {
+    tn_status status = may_wait(t, thread);
+    if (status != TN_OK)
+        return status;
     tn__ticket *in_front = blocker(&t->flow, ticket);
     if (in_front && in_front->loading && ticket->joins && in_front->loading == ticket->handles[0]) {
         tn__flight *flight = flight_of(in_front);
         if (flight)
             return join(t, ticket, flight);
     }
-    tn__cond_wait(&t->flow.changed, &t->store->lock);
-    return tn__life_enter_waited(t->life);
+    return tn__flow_wait(t, thread);
 }
 
 /* ---- Admission -------------------------------------------------------------------------- */
@@ -265,12 +279,10 @@ tn_status tn__flow_admit(tn__trans *t, tn__thread *thread, tn__ticket *ticket,
     return status;
 }
 
-tn_status tn__flow_claim(tn__trans *t, tn__ticket *ticket) {
+tn_status tn__flow_claim(tn__trans *t, tn__thread *thread, tn__ticket *ticket) {
     tn_status status = TN_OK;
-    while (status == TN_OK && claim_all(t, ticket, false, &status) == WAIT) {
-        tn__cond_wait(&t->flow.changed, &t->store->lock);
-        status = tn__life_enter_waited(t->life);
-    }
+    while (status == TN_OK && claim_all(t, ticket, false, &status) == WAIT)
+        status = tn__flow_wait(t, thread);
     return status;
 }
 

@@ -174,11 +174,21 @@ static tn_status entry(tn__trans *t, tn_scope *scope) {
     return status;
 }
 
+/* In a forked child, where no lock may be taken: it counts as entered, in vain. */
+static tn_status enter_forked(tn__trans *t, tn_scope *scope) {
+    if (state_of(scope) != FRESH)
+        return tn__fail(TN_ERR_MISUSE, "the scope was entered before");
+    set_state(scope, CLOSED);
+    return tn__life_enter_parent(t->life);
+}
+
 tn_status tn__scope_enter(tn_scope *scope) {
     tn__trans *t = trans_of(scope);
     if (!t)
         return state_of(scope) == FRESH ? tn__fail(TN_ERR_CLOSED, "the manager is gone")
                                         : tn__fail(TN_ERR_MISUSE, "the scope was used before");
+    if (tn__life_forked(t->life))
+        return enter_forked(t, scope);
     uint64_t started = tn__trans_now(t);
     tn__lock(&t->store->lock);
     bool fresh = state_of(scope) == FRESH;
@@ -242,16 +252,15 @@ static tn_status run_exit(tn__trans *t, tn__thread *thread, tn_scope *scope) {
     return status;
 }
 
-/* Wait for the call of another thread on this scope, then CLOSING is ours if it is ENTERED. */
-static tn_status claim_close(tn__trans *t, tn_scope *scope, enum state *found) {
-    tn_status status = TN_OK;
+/* Wait for the call of another thread on this scope, on a closed manager too: then CLOSING is ours
+ * if it is ENTERED. `status`: whether the manager is open. */
+static tn_status claim_close(tn__trans *t, tn_scope *scope, tn_status status, enum state *found) {
     tn__lock(&t->store->lock);
-    while (status == TN_OK && ((*found = state_of(scope)) == ENTERING || *found == CLOSING)) {
-        tn__cond_wait(&t->flow.changed, &t->store->lock);
-        status = tn__life_enter_waited(t->life);
-    }
-    if (status == TN_ERR_CLOSED && (*found = state_of(scope)) != ENTERED)
-        status = TN_OK; /* whoever is at it sees that for itself */
+    while (((*found = state_of(scope)) == ENTERING || *found == CLOSING) &&
+           (status == TN_OK || status == TN_ERR_CLOSED))
+        status = tn__flow_wait(t, tn__thread_self());
+    if (status == TN_ERR_CLOSED && *found == CLOSED)
+        status = TN_OK;
     if (status == TN_OK && *found == ENTERED)
         set_state(scope, CLOSING);
     tn__unlock(&t->store->lock);
@@ -290,15 +299,15 @@ static tn_status close_closed(tn__trans *t, tn_scope *scope) {
 tn_status tn__scope_close(tn_scope *scope) {
     enum state found = state_of(scope);
     tn__trans *t = trans_of(scope);
-    tn__thread *thread;
+    tn__thread *thread = NULL;
     if (found == FRESH)
         return tn__fail(TN_ERR_MISUSE, "the scope was never entered");
     if (found == CLOSED || !t)
         return TN_OK;
     tn_status status = enter_manager(t, false, &thread);
-    if (status == TN_OK)
-        status = claim_close(t, scope, &found);
-    if (status == TN_ERR_CLOSED && state_of(scope) == ENTERED)
+    if (status == TN_OK || status == TN_ERR_CLOSED)
+        status = claim_close(t, scope, status, &found);
+    if (status == TN_ERR_CLOSED)
         return close_closed(t, scope);
     if (status != TN_OK || found == CLOSED)
         return status;
@@ -327,13 +336,11 @@ static tn_status abandon(tn__trans *t, tn_scope *scope) {
 
 tn_status tn__scope_destroy(tn_scope *scope) {
     tn__trans *t = trans_of(scope);
-    if (!t) {
+    if (!t || tn__life_forked(t->life)) { /* nothing of the parent's can be reached */
         scope_free(scope);
         return TN_OK;
     }
     tn_status status = state_of(scope) == ENTERED ? abandon(t, scope) : TN_OK;
-    if (status == TN_ERR_FORKED)
-        status = TN_OK; /* nothing of the parent's can be reached: only the memory goes */
     if (status != TN_OK)
         return status;
     tn__lock(&t->store->lock);

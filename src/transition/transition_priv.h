@@ -119,7 +119,10 @@ TN_NODISCARD tn_status tn__flow_admit(tn__trans *t, tn__thread *thread, tn__tick
 /* For an action of a plan that is in flight already (scope exit): claim the ticket's needs. Waits
  * only while other plans hold such bytes, never behind the queue. Under store->lock, which is given
  * up while waiting. */
-TN_NODISCARD tn_status tn__flow_claim(tn__trans *t, tn__ticket *ticket);
+TN_NODISCARD tn_status tn__flow_claim(tn__trans *t, tn__thread *thread, tn__ticket *ticket);
+/* Wait for the next broadcast; then as tn__life_enter_waited(). A thread inside a source callback is
+ * refused instead (D3). Under store->lock, which is given up meanwhile. */
+TN_NODISCARD tn_status tn__flow_wait(tn__trans *t, tn__thread *thread);
 /* Give back claims that are left, leave the flight, wake the others. Under store->lock. */
 void tn__flow_leave(tn__trans *t, tn__ticket *ticket);
 /* Tell those who joined how the load went. Under store->lock. */

@@ -203,6 +203,51 @@ static void enter_as_first_call_survives_each_failure(void **state) {
     fault_loop(state, &what);
 }
 
+/* A file is loaded and copied to pinned memory and to the device. */
+static void unloaded_file(fault *x) {
+    tn_action enter[3];
+    tn_reservation_spec reservation = {C1, 4096, "workspace"};
+    tn_plan_spec spec = TN_PLAN_SPEC_INIT;
+
+    fault_manager(x);
+    fault_file(x, P);
+    enter[0] = tn_action_ensure(x->h, C0);
+    enter[1] = tn_action_ensure(x->h, N);
+    enter[2] = tn_action_drop(x->h, C0);
+    spec.name = "everything";
+    spec.reservations = &reservation;
+    spec.reservation_count = 1;
+    spec.enter = enter;
+    spec.enter_count = 3;
+    assert_ok(tn_plan_create(&spec, &x->plan));
+    x->scope = NULL;
+}
+
+static void file_entry_failed(fault *x, tn_status status) {
+    (void)status;
+    assert_int_equal(info(x->m).reservation_count, 0);
+    assert_int_equal(value(x->m, x->h).has_source, 1);
+}
+
+static void file_is_pinned(fault *x) {
+    assert_int_equal(reservations_of(x->scope), 1);
+    assert_replicas(x->m, x->h, N);
+    assert_ok(tn_scope_close(x->scope));
+    end(x);
+}
+
+static void enter_with_file_survives_each_failure(void **state) {
+    static const fault_case what = {.name = "entering a scope that loads a file",
+                                    .prepare = unloaded_file,
+                                    .call = enter,
+                                    .failed = file_entry_failed,
+                                    .check = file_is_pinned,
+                                    .flags = FAULT_PREFIX | FAULT_PEAKS,
+                                    .least_allocs = 10,
+                                    .least_calls = 8};
+    fault_loop(state, &what);
+}
+
 /* ---- Close ---------------------------------------------------------------------------------- */
 
 static tn_status leave(fault *x) { return tn_scope_close(x->scope); }
@@ -340,6 +385,7 @@ static const struct CMUnitTest tests[] = {
     FAULT_BOTH(enter_survives_each_failure),
     FAULT_BOTH(enter_within_budgets_survives_each_failure),
     FAULT_BOTH(enter_as_first_call_survives_each_failure),
+    FAULT_BOTH(enter_with_file_survives_each_failure),
     FAULT_BOTH(close_survives_each_failure),
     FAULT_BOTH(close_as_first_call_survives_each_failure),
     FAULT_BOTH(close_with_reap_survives_each_failure),

@@ -294,7 +294,91 @@ static void f_a15_sources_added_while_others_are_in_use(void **state) {
     spec_destroy(f, x.m); /* before the sources go */
 }
 
+/* ---- F-D06: a promotion that fails at any step leaves no pin and no byte ------------------------------- */
+
+#define SMALL UINT64_C(24576)
+
+static tn_handle register_small(tn_manager *m) {
+    tn_value_spec spec = TN_VALUE_SPEC_INIT;
+    tn_source source = TN_SOURCE_INIT;
+    tn_handle h = {0, 0, NULL};
+
+    spec.type = tn_buffer_type();
+    spec.logical_bytes = spec.storage_bytes = SMALL;
+    spec.replica_mode = TN_REPLICABLE;
+    spec.recoverability = TN_RECONSTRUCTIBLE;
+    source.kind = TN_SOURCE_FILE;
+    source.path = "small";
+    assert_ok(tn_manager_register_source(m, &spec, &source, N, &h));
+    return h;
+}
+
+/* The ensure failed: as if nothing had been tried. */
+static void assert_nothing_left(struct spec *f, tn_manager *m, tn_handle h, tn_status status) {
+    assert_true(status == TN_ERR_DRIVER || status == TN_ERR_SOURCE || status == TN_ERR_PAYLOAD ||
+                status == TN_ERR_MATERIALIZATION);
+    assert_int_equal(used(m, N) + reserved(m, N) + used(m, C0) + reserved(m, C0), 0);
+    assert_true(peaks(m, N).used == 0 && peaks(m, N).charged <= SMALL);
+    assert_true(peaks(m, C0).used == 0 && peaks(m, C0).charged <= SMALL);
+    assert_int_equal(trace_count(m), 0);
+    assert_int_equal(field_memory(f, C0).live_blocks, 0);
+    assert_int_equal(disk(f).open_descriptors, 0);
+    assert_int_equal(value(m, h).has_source, 1);
+}
+
+/* The n-th call of driver or disk fails once. False: there is no n-th call. */
+static bool promote_with_a_fault(struct spec *f, uint64_t n, int *benign, uint64_t *kept) {
+    tn_manager *m = MANAGER(f, {N, SMALL}, {C0, SMALL});
+    tn_handle h = register_small(m);
+    uint64_t before = version(m);
+    tn_status status;
+    bool struck;
+
+    spec_fault(f, TN_SIM_ANY, n, 1, TN_ERR_DRIVER, 5);
+    status = tn_manager_ensure(m, h, C0, NULL, NULL);
+    struck = spec_repair(f) > 0;
+    if (status != TN_OK) {
+        assert_true(struck);
+        assert_nothing_left(f, m, h, status);
+        assert_int_equal(version(m), before);
+        ensure(m, h, C0);
+    } else if (struck) {
+        ++*benign; /* a reading (M92), or the close of what was read */
+    }
+    assert_int_equal(version(m), before + 1);
+    assert_int_equal(used(m, C0), SMALL);
+    field_conserved(m);
+    spec_destroy(f, m);
+    assert_int_equal(field_memory(f, C0).live_blocks, 0);
+    assert_int_equal(tn_sim_live_events(f->sim), 0);
+    if (field_memory(f, N).live_blocks > *kept) { /* the free itself was refused by the driver */
+        ++*kept;
+        print_message("call %d: a pinned block was kept\n", (int)n);
+    }
+    return struck;
+}
+
+static void f_d06_promotion_that_fails_at_any_step(void **state) {
+    struct spec *f = *state;
+    unsigned char *data = content(SMALL, 9);
+    int benign = 0;
+    uint64_t kept = 0;
+    uint64_t n = 1;
+
+    sim_files_use(f->sim);
+    put(f, "small", data, SMALL);
+    free(data);
+    while (promote_with_a_fault(f, n, &benign, &kept))
+        n++;
+    print_message("%d of %d faults were benign\n", benign, (int)n - 1);
+    assert_true(n > 8);
+    assert_true(benign <= 4);
+    assert_true(kept <= 1);
+    f->lenient = kept > 0;
+}
+
 static const struct CMUnitTest tests[] = {
+    FIELD_BOTH(f_d06_promotion_that_fails_at_any_step),
     FIELD_BOTH(f_a04_one_key_one_value_one_source),
     FIELD_BOTH(f_a12_file_is_not_what_was_registered),
     FIELD_BOTH(f_f05_file_itself_is_the_slow_tier),

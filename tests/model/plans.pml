@@ -3,10 +3,11 @@
  * What whole plans claim: several handles and, per location, the most that the rest of the plan
  * needs.
  *
- * Stands for: the admission of action sequences, scope entries and exits, and single actions beside
- * them (src/transition/, src/plan/): the queue, all-or-wait claims, what is given back after each
- * step, joined loads, exits, reserves. `flow.pml` has single actions in more detail (looks, the
- * guard, callbacks, storage that is being freed, a reserve between judging and claiming).
+ * Stands for: tn__course_admit(), judge() (transition/admit.c); tn__sim_needs() (plan/overlay.c);
+ * tn__claims_fill(), tn__claims_step() (claims.c); step(), run() (course.c); examine(),
+ * claim_all(), holds(), join(), tn__flow_claim() (flow.c); run_exit() (scope.c). `flow.pml` has
+ * single actions in more detail: looks at a state that may change, the guard, callbacks, storage
+ * that is being freed, a reserve between judging and claiming.
  *
  * Two locations; handles are a mask. A plan has up to three steps, each puts or takes one byte at a
  * location; each put may fail, which ends the plan: what it did stays. What is done under the

@@ -177,6 +177,31 @@ static void odd_streams_are_refused_at_entry(void **state) {
     assert_int_equal(trace_count(m), 0);
 }
 
+/* M202: the version is compared before streams, and streams are looked at before the preflight. */
+static void mc148_the_order_of_the_checks(void **state) {
+    struct spec *f = *state;
+    tn_manager *m = MANAGER(f);
+    tn_handle v = adopt_rep(f, m, P);
+    tn_transfer_stream wrong = {P, spec_stream(f, 0)};
+    tn_run_options options = scope_expect(version(m) + 1);
+    tn_scope *s;
+
+    options.streams = &wrong;
+    options.stream_count = 1;
+    s = SCOPE_WITH(m, &options, "all wrong", ENTER(DROP(v, P)));
+    assert_status(tn_scope_enter(s), TN_ERR_STALE);
+    destroy_scope(s);
+    options.expected_version = version(m);
+    s = SCOPE_WITH(m, &options, "two wrong", ENTER(DROP(v, P)));
+    assert_status(tn_scope_enter(s), TN_ERR_VALUE);
+    destroy_scope(s);
+    options.stream_count = 0;
+    s = SCOPE_WITH(m, &options, "one wrong", ENTER(DROP(v, P)));
+    assert_plan_error(tn_scope_enter(s), "one wrong", TN_PHASE_ENTER, 0, TN_REASON_LAST_COPY);
+    assert_int_equal(tn_last_error()->cause_status, TN_ERR_OWNERSHIP);
+    destroy_scope(s);
+}
+
 /* ---- Reservations that the caller touches --------------------------------------------------- */
 
 static void a_reservation_released_by_hand_is_gone(void **state) {
@@ -338,6 +363,7 @@ static const struct CMUnitTest tests[] = {
     SPEC_SERIAL(null_outputs_are_refused),
     SPEC_SERIAL(reports_check_their_arguments),
     SPEC_BOTH(odd_streams_are_refused_at_entry),
+    SPEC_BOTH(mc148_the_order_of_the_checks),
     SPEC_BOTH(a_reservation_released_by_hand_is_gone),
     SPEC_BOTH(a_reservation_released_by_hand_is_not_released_twice),
     SPEC_BOTH(results_are_adopted_into_a_scopes_reservation),

@@ -310,6 +310,7 @@ static void destroy_of_an_idle_open_manager_is_silent(void **state) {
     tn_handle v = adopt_rep(f, m, P);
     tn_handle w = register_src(m, source);
 
+    spec_own_table(f);
     ensure(m, v, C0);
     ensure(m, w, N);
     spec_destroy(f, m);

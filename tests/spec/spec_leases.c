@@ -12,7 +12,7 @@
 
 /* Native codes of injected driver failures. */
 #define CODE_RECORD 701
-#define CODE_WAIT 702
+#define CODE_WAIT 704
 
 static uint64_t calls(struct spec *f, uint32_t entry) { return tn_sim_calls(f->sim, entry); }
 
@@ -332,6 +332,7 @@ static void mc100_pending_until_all_streams_are_done(void **state) {
     uint64_t recorded;
     uint64_t all;
 
+    spec_own_table(f);
     assert_ok(tn_lease_add_stream(&lease, s1));
     assert_ok(tn_lease_add_stream(&lease, s2));
     assert_ok(tn_sim_queue_delay(f->sim, s1, 1000));

@@ -13,11 +13,13 @@ struct world {
     struct spec *f;
     tn_manager *m;
     tn_handle values[VALUES];
-    tn_hold hold; /* or none */
+    tt_source *sources[VALUES - 4]; /* of the last ones */
+    tn_hold hold;                   /* or none */
     tn_reservation reservation;
     uint64_t random;
     unsigned ran, refused, no_ops;
     unsigned reasons[TN_REASON_STORAGE_SHARED + 1];
+    unsigned verdicts[TN_VERDICT_NEVER + 1]; /* that were put to the test */
 };
 
 static uint64_t next(struct world *w, uint64_t below) {
@@ -61,7 +63,6 @@ static tn_action any_action(struct world *w) {
 /* A fresh value in place of number i: a kind for each, so that all stay in use. */
 static void renew(struct world *w, size_t i) {
     const uint32_t mode = i % 2 == 0 ? TN_REPLICABLE : TN_EXCLUSIVE;
-    tt_source *s;
 
     if (i < 4) {
         tn_payload v = tt_bytes(w->f->driver, P, i < 2 ? 32 : 16);
@@ -73,10 +74,9 @@ static void renew(struct world *w, size_t i) {
             tt_free(v);
         return;
     }
-    if (w->f->source_count == SPEC_SOURCES_MAX)
-        return;
-    s = spec_source(w->f);
-    w->values[i] = spec_register(w->m, s, i == 4 ? N : i == 5 ? P : C0, mode);
+    if (w->sources[i - 4] == NULL)
+        w->sources[i - 4] = spec_source(w->f);
+    w->values[i] = spec_register(w->m, w->sources[i - 4], i == 4 ? N : i == 5 ? P : C0, mode);
 }
 
 /* Holds, reservations, and values in place of those that are gone come and go between plans. */
@@ -196,6 +196,80 @@ static struct spec_explained explain_only(struct world *w, const tn_plan_spec *s
     return e;
 }
 
+static bool lists(const tn_action *actions, size_t count, tn_handle h) {
+    for (size_t i = 0; i < count; i++)
+        if (actions[i].handle.index == h.index)
+            return true;
+    return false;
+}
+
+static bool mentions(const tn_plan_spec *spec, tn_handle h) {
+    return lists(spec->reclaim, spec->reclaim_count, h) ||
+           lists(spec->enter, spec->enter_count, h) || lists(spec->exit, spec->exit_count, h);
+}
+
+static bool of_bytes(const struct spec_explained *e) {
+    return e->head.reason == TN_REASON_BUDGET || e->head.reason == TN_REASON_RESERVATION_BUDGET;
+}
+
+/* Everything of others goes: their bytes at one location. */
+static uint64_t clear_others(struct world *w, const tn_plan_spec *spec, tn_location at) {
+    tn_reservation_info r = {.size = sizeof(r)};
+    uint64_t bytes = 0;
+
+    if (w->reservation.record != NULL) {
+        assert_ok(tn_reservation_read(&w->reservation, &r));
+        bytes += tn_location_equal(r.at, at) ? r.bytes : 0;
+        release_reservation(&w->reservation);
+        w->reservation = (tn_reservation){NULL, 0};
+    }
+    if (w->hold.record != NULL)
+        release_hold(&w->hold);
+    w->hold = (tn_hold){NULL, 0};
+    for (size_t i = 0; i < VALUES; i++)
+        if (!mentions(spec, w->values[i]) && !value(w->m, w->values[i]).discarded) {
+            if (resident(w->m, w->values[i], at))
+                bytes += mat(w->m, w->values[i], at).charged_bytes;
+            discard(w->m, w->values[i]);
+        }
+    return bytes;
+}
+
+static void print_texts(const struct spec_explained *before, const struct spec_explained *after) {
+    char *a = spec_explained_text(before);
+    char *b = spec_explained_text(after);
+
+    print_error("%s\nthen\n%s\n", a, b);
+    free(a);
+    free(b);
+}
+
+/* A verdict is true: NEVER stays so whatever others give back; else enough of it is enough. */
+static void check_verdict(struct world *w, const tn_plan_spec *spec,
+                          const struct spec_explained *e) {
+    uint64_t bytes;
+    struct spec_explained after;
+
+    if (!of_bytes(e) || next(w, 2) != 0)
+        return;
+    bytes = clear_others(w, spec, e->problem.at);
+    after = spec_explain_spec(w->m, spec);
+    w->verdicts[e->head.verdict]++;
+    if (e->head.verdict == TN_VERDICT_NEVER) {
+        assert_int_equal(after.head.feasible, 0);
+    } else if (bytes >= e->head.missing_bytes) {
+        bool same = after.head.phase == e->head.phase && after.head.index == e->head.index &&
+                    of_bytes(&after) && tn_location_equal(after.problem.at, e->problem.at);
+
+        if (same)
+            print_texts(e, &after);
+        assert_false(same);
+    }
+    for (size_t i = 0; i < VALUES; i++)
+        if (value(w->m, w->values[i]).discarded)
+            renew(w, i);
+}
+
 static void one_sequence(struct world *w) {
     tn_action actions[ACTIONS];
     tn_plan_spec spec = TN_PLAN_SPEC_INIT;
@@ -212,6 +286,7 @@ static void one_sequence(struct world *w) {
     r = spec_run(w->m, "run", actions, spec.enter_count, NULL);
     if (!e.head.feasible) {
         check_refused(w, &e, &r.error, TN_PHASE_EXECUTE, text);
+        check_verdict(w, &spec, &e);
         return;
     }
     assert_ok(r.status);
@@ -268,6 +343,7 @@ static void one_scope(struct world *w) {
     } else {
         assert_status(tn_scope_enter(scope), TN_ERR_PLAN);
         check_refused(w, &e, tn_last_error(), e.head.phase, text);
+        check_verdict(w, &spec, &e);
     }
     assert_ok(tn_scope_destroy(scope));
 }
@@ -278,7 +354,7 @@ static void run_world(struct spec *f, void (*one)(struct world *w)) {
     memset(&w, 0, sizeof(w));
     w.f = f;
     w.random = tn_test_seed();
-    w.m = MANAGER(f, {P, 176}, {C0, 80}, {N, 96});
+    w.m = MANAGER(f, {P, 160}, {C0, 56}, {N, 72});
     for (size_t i = 0; i < VALUES; i++)
         renew(&w, i);
     for (unsigned i = 0; i < ROUNDS; i++) {
@@ -288,6 +364,9 @@ static void run_world(struct spec *f, void (*one)(struct world *w)) {
     print_message("%u ran with %u no-ops, %u refused; by reason:", w.ran, w.no_ops, w.refused);
     for (unsigned i = 1; i <= TN_REASON_STORAGE_SHARED; i++)
         print_message(" %u", w.reasons[i]);
+    print_message("; verdicts tried:");
+    for (unsigned i = TN_VERDICT_AFTER_EVICTION; i <= TN_VERDICT_NEVER; i++)
+        print_message(" %u", w.verdicts[i]);
     print_message("\n");
     assert_true(w.ran > ROUNDS / 20 && w.refused > ROUNDS / 20 && w.no_ops > 0);
     assert_int_equal(w.reasons[TN_REASON_STORAGE_SHARED], 0);

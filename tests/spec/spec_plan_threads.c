@@ -43,6 +43,14 @@ static const char *run_plan(struct chase *x, const tn_action *actions, bool at_v
                             tn_last_error()->message);
     TN_WORKER_CHECK(status == TN_OK || status == TN_ERR_PLAN || status == TN_ERR_STALE ||
                     status == TN_ERR_REENTRANCY);
+    if (status == TN_ERR_PLAN) { /* and it says of which action, and why */
+        const tn_error *e = tn_last_error();
+
+        TN_WORKER_CHECK(e->phase == TN_PHASE_EXECUTE && e->failed_index < 3);
+        TN_WORKER_CHECK(e->action_kind == actions[e->failed_index].kind);
+        TN_WORKER_CHECK(e->reason != TN_REASON_NONE && e->cause_status != TN_OK);
+        TN_WORKER_CHECK(e->verdict != TN_VERDICT_FITS_NOW);
+    }
     atomic_fetch_add(status == TN_OK          ? &x->done
                      : status == TN_ERR_PLAN  ? &x->infeasible
                      : status == TN_ERR_STALE ? &x->stale

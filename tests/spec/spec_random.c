@@ -80,7 +80,8 @@ static void arm_driver(struct machine *x) {
     uint32_t entry = entries[below(x, sizeof entries / sizeof entries[0])];
 
     spec_fault(x->f, entry, 1 + below(x, 2), 1,
-               entry == TN_SIM_DEVICE_ALLOC ? TN_ERR_DEVICE_MEMORY : TN_ERR_DRIVER, 33);
+               entry == TN_SIM_DEVICE_ALLOC ? TN_ERR_DEVICE_MEMORY : TN_ERR_DRIVER,
+               entry == TN_SIM_DEVICE_ALLOC ? 2 : 33);
 }
 
 static void arm_something(struct machine *x) {

@@ -5,6 +5,8 @@
  */
 #include "spec_scope_common.h"
 
+#include <sched.h>
+
 /* ---- Waiting for an entry in progress ------------------------------------------------------- */
 
 /* An entry, or a close, that stands still in the copy of its only action. */
@@ -198,6 +200,121 @@ static void closing_the_manager_waits_for_an_exit(void **state) {
     destroy_scope(x.s);
 }
 
+/* ---- The end of the manager meanwhile -------------------------------------------------------- */
+
+struct ends {
+    tn_manager *m;
+    tn_scope *s;
+    tn_status entered, closed, forced;
+};
+
+static const char *end_worker(int index, void *arg) {
+    struct ends *x = arg;
+
+    if (index == 0)
+        x->entered = tn_scope_enter(x->s);
+    else if (index == 1)
+        x->forced = tn_manager_close(x->m, TN_CLOSE_FORCE);
+    else
+        while ((x->closed = tn_scope_close(x->s)) == TN_ERR_MISUSE)
+            sched_yield();
+    return NULL;
+}
+
+/* Whoever closes a scope finds it closed afterwards, whatever the manager does. */
+static void a_close_beside_a_forced_close(void **state) {
+    struct spec *f = *state;
+
+    for (int round = 0; round < 150; round++) {
+        struct ends x = {.m = MANAGER(f)};
+        tn_handle v = adopt_rep(f, x.m, P);
+
+        x.s = SCOPE(x.m, "ends", RESERVE({P, 8, "r"}), ENTER(ENSURE(v, N)), LEAVE(DROP(v, N)));
+        assert_null_text(tn_test_workers_run(3, end_worker, &x));
+        assert_ok(x.forced);
+        assert_true(x.entered == TN_OK || x.entered == TN_ERR_CLOSED);
+        assert_true(x.closed == TN_OK || x.closed == TN_ERR_CLOSED);
+        assert_false(tn_scope_active(x.s));
+        assert_ok(tn_scope_close(x.s));
+        destroy_scope(x.s);
+        spec_destroy(f, x.m);
+    }
+    assert_int_equal(spec_warnings_all(f), 0);
+}
+
+/* ---- D3: a thread inside a source callback never waits for a plan ---------------------------- */
+
+struct crossing {
+    struct still y; /* the other manager's scope, in its entry */
+    tn_status status;
+};
+
+static tn_status close_the_others_scope(void *context, const tn_load_request *request) {
+    struct crossing *x = context;
+
+    (void)request;
+    x->status = tn_scope_close(x->y.s);
+    return TN_OK;
+}
+
+static void a_callback_does_not_wait_for_an_entry(void **state) {
+    struct spec *f = *state;
+    struct crossing x = {.y = {.m = MANAGER(f)}, .status = TN_OK};
+    tn_manager *m = MANAGER(f);
+    tn_handle v = adopt_rep(f, x.y.m, P);
+    tt_source *source = spec_source(f);
+    tn_handle src = register_src(m, source);
+    const char *text;
+
+    source->hook = close_the_others_scope;
+    source->hook_context = &x;
+    x.y.s = SCOPE(x.y.m, "other", ENTER(ENSURE(v, N)), LEAVE(DROP(v, N)));
+    tt_on_copy(stand_still, &x.y);
+    spec_b_start(&x.y.enterer, enter_body, &x.y);
+    (void)spec_b_wait(&x.y.copying, SPEC_B_PATIENCE_MS);
+    ensure(m, src, P);
+    atomic_store(&x.y.go, true);
+    text = spec_b_join(&x.y.enterer);
+    tt_on_copy(NULL, NULL);
+    assert_null_text(text);
+    assert_status(x.status, TN_ERR_REENTRANCY);
+    assert_true(tn_scope_active(x.y.s));
+    close_scope(x.y.s);
+}
+
+/* An exit action that would wait for bytes in flight fails instead; the rest is not run. */
+static void a_callback_does_not_wait_for_bytes(void **state) {
+    struct spec *f = *state;
+    struct crossing x = {.y = {.m = MANAGER(f, {P, 32})}, .status = TN_OK};
+    tn_manager *m = MANAGER(f);
+    tn_handle slow = adopt_rep(f, x.y.m, N);
+    tn_handle v = adopt_rep(f, x.y.m, N);
+    tt_source *source = spec_source(f);
+    tn_handle src = register_src(m, source);
+    tn_scope *claims = SCOPE(x.y.m, "claims", ENTER(ENSURE(slow, P)));
+    tn_scope *s = SCOPE(x.y.m, "exit", RESERVE({N, 8, "r"}), LEAVE(ENSURE(v, P)));
+    const char *text;
+
+    source->hook = close_the_others_scope;
+    source->hook_context = &x;
+    assert_ok(tn_scope_enter(s));
+    x.y.s = claims;
+    tt_on_copy(stand_still, &x.y);
+    spec_b_start(&x.y.enterer, enter_body, &x.y);
+    (void)spec_b_wait(&x.y.copying, SPEC_B_PATIENCE_MS);
+    x.y.s = s;
+    ensure(m, src, P);
+    atomic_store(&x.y.go, true);
+    text = spec_b_join(&x.y.enterer);
+    tt_on_copy(NULL, NULL);
+    assert_null_text(text);
+    assert_status(x.status, TN_ERR_PLAN_EXEC);
+    assert_int_equal(scope_exit_error(s)->cause_status, TN_ERR_REENTRANCY);
+    assert_int_equal(info(x.y.m).reservation_count, 0);
+    close_scope(claims);
+    destroy_scope(s);
+}
+
 static const struct CMUnitTest tests[] = {
     SPEC_BOTH(a_close_waits_for_an_entry_in_progress),
     SPEC_BOTH(closing_the_manager_waits_for_an_entry),
@@ -206,6 +323,9 @@ static const struct CMUnitTest tests[] = {
     SPEC_BOTH(a_close_waits_for_a_close_in_progress),
     SPEC_BOTH(an_entry_during_the_close_is_a_misuse),
     SPEC_BOTH(closing_the_manager_waits_for_an_exit),
+    SPEC_BOTH(a_close_beside_a_forced_close),
+    SPEC_CONCURRENT(a_callback_does_not_wait_for_an_entry),
+    SPEC_CONCURRENT(a_callback_does_not_wait_for_bytes),
 };
 
 TN_TEST_MAIN("spec.scope_waits", tests)

@@ -184,7 +184,7 @@ static void mc166_sampling_fails(void **state) {
     tn_location_info row;
     tn_report r;
 
-    spec_fault(f, TN_SIM_DEVICE_MEMORY, 1, 0, TN_ERR_DRIVER, 700);
+    spec_fault(f, TN_SIM_DEVICE_MEMORY, 1, 0, TN_ERR_DRIVER, 999);
     r = ensure(m, v, C0);
     assert_at(r.allocator, C0);
     assert_no_readings(&r);

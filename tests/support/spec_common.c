@@ -19,6 +19,33 @@ static void diagnostic(void *context, const tn_diagnostic *d) {
     f->last_warning_manager = d->manager;
 }
 
+static bool over_shim(void) {
+    const char *which = getenv("TN_TEST_DRIVER");
+
+    return which != NULL && strcmp(which, "shim") == 0;
+}
+
+/* The driver of the machine: its own, or with TN_TEST_DRIVER=shim the CUDA backend over it. */
+static void driver_open(struct spec *f) {
+    uint32_t devices = 0;
+
+    f->driver = tn_sim_driver(f->sim);
+    if (!over_shim())
+        return;
+    if (cuda_shim_path(SHIM_FULL) == NULL)
+        fail_msg("this build has no CUDA backend");
+    assert_ok(tn_driver_table(f->driver)->device_count(tn_driver_self(f->driver), &devices));
+    if (devices == 0) /* then there is no CUDA driver */
+        return;
+    f->shim = cuda_shim_load(SHIM_FULL, f->driver);
+    f->driver = cuda_shim_open(SHIM_FULL);
+}
+
+static void driver_close(struct spec *f) {
+    if (f->shim != NULL)
+        tn_driver_destroy(f->driver);
+}
+
 static int setup(void **state, uint32_t mode) {
     struct spec *f = calloc(1, sizeof(*f));
 
@@ -28,11 +55,12 @@ static int setup(void **state, uint32_t mode) {
     f->live = tt_count().live;
     tt_reset();
     *state = f;
-    if (tn_sim_create("dev:2", &f->sim) != TN_OK) {
+    /* Under the CUDA backend a pool that keeps nothing: it tries again while something is idle. */
+    if (tn_sim_create(over_shim() ? "dev:2 pool=0" : "dev:2", &f->sim) != TN_OK) {
         free(f);
         return -1;
     }
-    f->driver = tn_sim_driver(f->sim);
+    driver_open(f);
     return 0;
 }
 
@@ -66,6 +94,8 @@ static int leaks(struct spec *f) {
         print_error("machine: %" PRIu64 " events left over\n", n);
     if ((n = tn_sim_live_streams(f->sim)) != 0 && ++bad)
         print_error("machine: %" PRIu64 " streams left over\n", n);
+    if (f->shim != NULL && atomic_load(&f->shim->complaints) != 0 && ++bad)
+        print_error("test driver: %s\n", f->shim->complaint);
     return bad;
 }
 
@@ -84,6 +114,7 @@ int spec_teardown(void **state) {
     for (size_t i = 0; i < f->stream_count; i++)
         if (tn_sim_stream_destroy(f->sim, f->streams[i]) != TN_OK && !f->lenient && ++bad)
             print_error("a stream of the test cannot be destroyed\n");
+    driver_close(f);
     if (!f->lenient)
         bad += leaks(f);
     tn_sim_destroy(f->sim);
@@ -97,9 +128,16 @@ void spec_machine(struct spec *f, const char *machine) {
     assert_int_equal(f->manager_count, 0);
     assert_int_equal(f->stream_count, 0);
     assert_ok(tn_sim_create(machine, &sim));
+    driver_close(f);
     tn_sim_destroy(f->sim);
     f->sim = sim;
-    f->driver = tn_sim_driver(sim);
+    f->shim = NULL;
+    driver_open(f);
+}
+
+void spec_own_table(const struct spec *f) {
+    if (f->shim != NULL)
+        TN_SKIP("it counts calls of the simulator's own table");
 }
 
 tn_config spec_config(struct spec *f) {

@@ -26,6 +26,7 @@
 
 #include "tn_test.h"
 
+#include "cuda_shim.h"
 #include "payload.h"
 #include "tenure/tenure.h"
 
@@ -54,7 +55,8 @@
 struct spec {
     uint32_t mode; /**< enum tn_mode of the managers made here */
     tn_sim *sim;
-    tn_driver *driver; /**< the machine's */
+    tn_driver *driver;      /**< the machine's, or the CUDA backend over it */
+    struct cuda_shim *shim; /**< TN_TEST_DRIVER=shim: the driver under that backend; else NULL */
     tn_manager *managers[SPEC_MANAGERS_MAX];
     size_t manager_count;
     tn_stream streams[SPEC_STREAMS_MAX];
@@ -82,6 +84,10 @@ int spec_teardown(void **state);
 
 /** Replace the machine, before managers and streams are made: `dev:0`, `dev:2 latency=2us`, ... */
 void spec_machine(struct spec *f, const char *machine);
+
+/** Skip a test that counts the calls of the simulator's own table, where the CUDA backend makes them:
+ * it needs others. */
+void spec_own_table(const struct spec *f);
 
 /** A manager with these budgets, in order: MANAGER(f), MANAGER(f, {P, 64}, {C0, 32}). */
 #define MANAGER(f, ...)                                                                            \

@@ -106,11 +106,16 @@ int tn_test_workers_failed(void);
 /** Define main(): run the array `tests` as the group `name` ("<label>.<stem>"). */
 #define TN_TEST_MAIN(name, tests) TN_TEST_MAIN_FIXTURE(name, tests, NULL, NULL)
 
+/* Where the same tests are built twice, their results need two names. */
+#ifndef TN_TEST_SUITE_SUFFIX
+#define TN_TEST_SUITE_SUFFIX ""
+#endif
+
 /** The same with a group setup and teardown (CMFixtureFunction, or NULL). */
 #define TN_TEST_MAIN_FIXTURE(name, tests, group_setup, group_teardown)                             \
     int main(int argc, char **argv) {                                                              \
-        return tn_test_main_(argc, argv, (name), (tests), sizeof(tests) / sizeof((tests)[0]),      \
-                             (group_setup), (group_teardown));                                     \
+        return tn_test_main_(argc, argv, name TN_TEST_SUITE_SUFFIX, (tests),                       \
+                             sizeof(tests) / sizeof((tests)[0]), (group_setup), (group_teardown)); \
     }
 
 /* Behind the macros. */

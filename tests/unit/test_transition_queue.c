@@ -134,11 +134,14 @@ static void exit_is_not_behind_the_queue(void **state) {
     tn_handle slow = marked(f, m, N), large = big(f, m, N), v = adopt_rep(f, m, N);
     tn_scope *s = scope_of(m, v);
     struct sequence first, second;
+    struct op closing;
     arm();
     START(&first, m, ENSURE(slow, P));
     stand_reached();
     QUEUE(&second, m, 0, ENSURE(large, P), DROP(large, P));
-    assert_ok(tn_scope_close(s));
+    OP_START(&closing, run_close_scope, s, 0);
+    wait_until(atomic_load(&closing.ended));
+    assert_status(op_end(&closing), TN_OK);
     assert_replicas(m, v, N, P);
     assert_false(atomic_load(&second.op.ended));
     go_on(true);

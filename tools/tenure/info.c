@@ -29,9 +29,14 @@ static const char usage[] =
 
 static json_t *device_of(const tn_driver_ops *ops, void *self, uint32_t index) {
     tn_device_memory memory = {0, 0, 0, 0};
+    tn_status status =
+        ops->device_memory == NULL ? TN_ERR_UNSUPPORTED : ops->device_memory(self, index, &memory);
 
-    if (ops->device_memory == NULL || ops->device_memory(self, index, &memory) != TN_OK) {
-        return json_pack("{s:i}", "index", (int)index);
+    if (status != TN_OK) {
+        int64_t code = ops->last_code == NULL ? 0 : ops->last_code(self);
+
+        return json_pack("{s:i, s:s, s:I}", "index", (int)index, "why_not", tn_status_text(status),
+                         "native_code", (json_int_t)code);
     }
     return json_pack("{s:i, s:I, s:I, s:I, s:I}", "index", (int)index, "total_bytes",
                      (json_int_t)memory.total_bytes, "free_bytes", (json_int_t)memory.free_bytes,
@@ -90,8 +95,13 @@ static json_t *cuda_driver(void) {
     json_t *described = NULL;
 
     if (tn_driver_open_cuda(&driver) != TN_OK) {
-        return json_pack("{s:s, s:b, s:s, s:[]}", "driver", "cuda", "present", 0, "why_not",
-                         tn_driver_why(), "devices");
+        char *why = machine_cuda_why();
+
+        described =
+            json_pack("{s:s, s:b, s:s, s:I, s:[]}", "driver", "cuda", "present", 0, "why_not", why,
+                      "native_code", (json_int_t)tn_last_error()->native_code, "devices");
+        free(why);
+        return described;
     }
     described = driver_of("cuda", driver);
     tn_driver_destroy(driver);
@@ -147,7 +157,9 @@ static void print_driver(json_t *driver) {
                    (double)json_integer_value(total) / MIB,
                    (double)json_integer_value(json_object_get(device, "free_bytes")) / MIB);
         } else {
-            printf("    device %zu           memory unknown\n", index);
+            printf("    device %zu           memory unknown: %s (native code %lld)\n", index,
+                   json_string_value(json_object_get(device, "why_not")),
+                   (long long)json_integer_value(json_object_get(device, "native_code")));
         }
     }
 }

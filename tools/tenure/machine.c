@@ -4,6 +4,7 @@
 #include "base.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -19,6 +20,15 @@ char *status_text(tn_status status) {
                            error->message, error->native_code);
     }
     return text_format("%s: %s", tn_status_name(status), error->message);
+}
+
+char *machine_cuda_why(void) {
+    const tn_error *error = tn_last_error();
+
+    if (error->native_code != 0) {
+        return text_format("%s (CUDA error %" PRId64 ")", error->message, error->native_code);
+    }
+    return text_format("%s", error->message);
 }
 
 int machine_open_simulated(struct machine *machine, const char *description) {
@@ -44,7 +54,10 @@ static int open_real(struct machine *machine) {
     tn_status status = tn_driver_open_cuda(&machine->driver);
 
     if (status != TN_OK) {
-        complain("no CUDA device: %s", tn_driver_why());
+        char *why = machine_cuda_why();
+
+        complain("no CUDA device: %s", why);
+        free(why);
         return EXIT_NO_DEVICE;
     }
     return EXIT_GOOD;

@@ -32,6 +32,10 @@ void machine_close(struct machine *machine);
 /** Nanoseconds of the machine's clock. */
 uint64_t machine_now_ns(const struct machine *machine);
 
+/** Why tn_driver_open_cuda() has just failed on this thread, with the driver's code if it gave one;
+ * owned. */
+char *machine_cuda_why(void);
+
 /** "TN_ERR_BUDGET: message (native code 5)" about this thread's last failing call; owned. */
 char *status_text(tn_status status);
 

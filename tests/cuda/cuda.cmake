@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: MIT
+#
+# Tests of the CUDA backend, where the Toolkit is: a driver for tests (shim/), in variants, each a
+# libcuda.so.1 in a folder of its own; the conformance suite over it; the programs of this folder.
+set(tn_shim_dir ${CMAKE_BINARY_DIR}/tests/cuda_shim)
+file(GLOB tn_shim_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/shim/*.c)
+
+function(tn_cuda_shim variant)
+  add_library(cuda_shim_${variant} SHARED ${tn_shim_sources})
+  set_target_properties(cuda_shim_${variant} PROPERTIES
+    PREFIX lib OUTPUT_NAME cuda SUFFIX .so.1 C_VISIBILITY_PRESET hidden
+    LIBRARY_OUTPUT_DIRECTORY ${tn_shim_dir}/${variant})
+  target_include_directories(cuda_shim_${variant} SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+  target_include_directories(cuda_shim_${variant} PRIVATE ${PROJECT_SOURCE_DIR}/include
+    ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests/support)
+  target_compile_options(cuda_shim_${variant} PRIVATE -Wno-missing-prototypes) # cuda.h has them
+  target_link_libraries(cuda_shim_${variant} PRIVATE tn_flags Threads::Threads)
+  add_dependencies(tn_test_support cuda_shim_${variant})
+endfunction()
+foreach(variant full old ancient broken)
+  tn_cuda_shim(${variant})
+endforeach()
+foreach(variant old ancient)
+  set(map ${CMAKE_CURRENT_LIST_DIR}/shim/${variant}.map)
+  target_link_options(cuda_shim_${variant} PRIVATE LINKER:--version-script=${map})
+  set_target_properties(cuda_shim_${variant} PROPERTIES LINK_DEPENDS ${map})
+endforeach()
+target_compile_definitions(cuda_shim_broken PRIVATE SHIM_INIT_CODE=999)
+target_compile_definitions(tn_test_support PRIVATE TN_CUDA_SHIM_DIR="${tn_shim_dir}")
+
+set(tn_test_prefix cuda_)
+file(GLOB tn_conf_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/conformance/conf_*.c)
+foreach(file ${tn_conf_files})
+  tn_test(conformance ${file} ${CMAKE_CURRENT_LIST_DIR}/backend_cuda.c)
+endforeach()
+set(tn_test_prefix "")
+file(GLOB tn_cuda_files CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/test_*.c)
+file(GLOB tn_cuda_common CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*_util.c)
+foreach(file ${tn_cuda_files})
+  tn_test(cuda ${file} ${tn_cuda_common})
+endforeach()
+
+# The cases of the specification, over the test driver: the programs of tests/spec again. Not the
+# one that takes seconds; its subject are threads, not drivers. Their results count once only.
+file(GLOB tn_spec_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/spec/spec_*.c)
+list(FILTER tn_spec_files EXCLUDE REGEX "_(common|util|guard_threads)\\.c$")
+foreach(file ${tn_spec_files})
+  get_filename_component(stem ${file} NAME_WE)
+  add_test(NAME cuda.${stem} COMMAND ${tn_test_wrapper} $<TARGET_FILE:${stem}>)
+  set_tests_properties(cuda.${stem} PROPERTIES LABELS cuda SKIP_RETURN_CODE 77
+    TIMEOUT ${TN_TEST_TIMEOUT} ENVIRONMENT "${tn_test_env};TN_TEST_DRIVER=shim;TN_RESULTS_DIR=")
+endforeach()
+
+if(TARGET tenure_tool)
+  add_test(NAME cuda.info COMMAND ${tn_test_wrapper} sh ${CMAKE_CURRENT_LIST_DIR}/info.sh)
+  set_tests_properties(cuda.info PROPERTIES LABELS cuda SKIP_RETURN_CODE 77
+    TIMEOUT ${TN_TEST_TIMEOUT}
+    ENVIRONMENT "${tn_test_env};TENURE=$<TARGET_FILE:tenure_tool>;SHIM=${tn_shim_dir}")
+endif()
+
+# Against the stub library, each name that is loaded; the real driver would do as well.
+find_library(TN_CUDA_STUB_LIBRARY cuda NO_DEFAULT_PATH
+  PATHS ${CUDAToolkit_LIBRARY_DIR} ${CUDAToolkit_LIBRARY_ROOT}/lib64 PATH_SUFFIXES stubs)
+if(NOT TN_CUDA_STUB_LIBRARY AND TARGET CUDA::cuda_driver)
+  get_target_property(TN_CUDA_STUB CUDA::cuda_driver IMPORTED_LOCATION)
+elseif(TN_CUDA_STUB_LIBRARY)
+  set(TN_CUDA_STUB ${TN_CUDA_STUB_LIBRARY})
+endif()
