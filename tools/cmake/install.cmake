@@ -8,7 +8,7 @@
 # One more library: append its target to TN_INSTALL_TARGETS, give it an EXPORT_NAME, and let what
 # it links be $<BUILD_INTERFACE:...> or plain names in $<INSTALL_INTERFACE:...>.
 include(CMakePackageConfigHelpers)
-set(tn_cmake_dir ${CMAKE_INSTALL_LIBDIR}/tools/cmake/tenure)
+set(tn_cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tenure)
 set(tn_pc_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 set(tn_out ${PROJECT_BINARY_DIR}/package)
 
