@@ -21,8 +21,9 @@ struct tn__walk_frame {
     bool begun;  /* rooms, ways: past the first result's look */
     bool shares; /* visit: uses the location's main list; `owns`: made it */
     bool owns;
-    bool delivered;  /* rooms: something was */
-    bool cut;        /* rooms: a cycle was cut below, or in what came of a result */
+    bool delivered;  /* rooms: something was, or would have been but for what is remembered of the
+                        same chain of moves: what it comes to is true of that chain only */
+    bool cut;        /* rooms: a cycle was cut below */
     bool judged;     /* visit: the proofs had a look */
     uint32_t parent; /* UINT32_MAX: none */
     uint32_t next;   /* visit: in its bucket of the path, + 1 */
@@ -243,9 +244,10 @@ static bool next_candidate(tn__walk *w, uint32_t index, tn_status *status) {
     f->cursor = tn__cands_next(w, f->list, f->cursor, &f->rank);
     if (f->list->failed)
         *status = tn__no_memory();
-    if (*status != TN_OK || !f->cursor)
+    else if (!f->cursor)
         return false;
-    *status = push_ways(w, index); /* moves the frames */
+    else
+        *status = push_ways(w, index); /* the frames may be elsewhere now */
     return *status == TN_OK;
 }
 
@@ -424,25 +426,24 @@ static bool in_progress(tn__walk *w, uint32_t index, const uint32_t *blocked, si
     return false;
 }
 
-/* A search was cut. What it works for is not known to be empty; and a search whose result is being
- * worked with here is not known to be used up, since the cut depends on what is in progress, which
- * may be something else the next time. */
+/* A search is skipped for what came of its results: those that it works for would have had some. */
+static void mark_delivered(tn__walk *w, uint32_t index) {
+    for (uint32_t i = index; i != NONE && w->frames[i].kind != VISIT; i = w->frames[i].parent)
+        if (w->frames[i].kind == ROOMS)
+            w->frames[i].delivered = true;
+}
+
+/* The search that was cut is in progress only until it delivers: what it will deliver then is
+ * missing from all that led here, also from those that have delivered on the way. */
 static void mark_cut(tn__walk *w) {
     for (size_t i = w->frame_count; i-- > 0 && w->frames[i].kind != VISIT;)
-        w->frames[i].cut = true;
+        if (w->frames[i].kind == ROOMS)
+            w->frames[i].cut = true;
 }
 
 static tn__room_key key_of(const frame *f, const uint32_t *chain, size_t count, bool context) {
     return (tn__room_key){
         .at = f->at, .bytes = f->bytes, .chain = chain, .chain_count = count, .context = context};
-}
-
-/* What is skipped as used up may have delivered before: the searches it worked for are then not
- * known to be empty, only used up in their own context. */
-static void mark_delivered(tn__walk *w, uint32_t index) {
-    for (uint32_t i = index; i != NONE && w->frames[i].kind != VISIT; i = w->frames[i].parent)
-        if (w->frames[i].kind == ROOMS)
-            w->frames[i].delivered = true;
 }
 
 /* Known to have nothing (more) to deliver. */
@@ -460,9 +461,9 @@ static bool used_up(tn__walk *w, uint32_t index, const uint32_t *blocked, size_t
     }
     key = key_of(&w->frames[index], triples, n, true);
     bool used = tn__memory_empty(w, &key);
-    tn__free(triples);
     if (used)
         mark_delivered(w, w->frames[index].parent);
+    tn__free(triples);
     return used;
 }
 
