@@ -196,8 +196,8 @@ static bool executed(const live *l, const mc_world *w, const mc_answer *want,
     bool ok = tn_snapshot_take(l->m, &s) == TN_OK && read_peaks(s, now);
     for (int v = 0; v < w->value_count && ok; v++)
         if (control_places(s, l->handles[v]) != want->after[v])
-            ok = CONTROL_FAIL(why, "v%d is at %02x, expected %02x", v, control_places(s, l->handles[v]),
-                              want->after[v]);
+            ok = CONTROL_FAIL(why, "v%d is at %02x, expected %02x", v,
+                              control_places(s, l->handles[v]), want->after[v]);
     for (int i = 0; i < want->peak_count && ok; i++) {
         mc_bytes p = want->peaks[i];
         uint64_t high = peaks[p.at] > p.bytes ? peaks[p.at] : p.bytes;

@@ -6,7 +6,7 @@
  * explored states must agree (C158..C161), with the built-in policy and with policies made of
  * callbacks (C162); what was decided can be entered and reaches the predicted peaks (M182).
  *
- *   TN_PROPERTY_SCENES     how many (default 40000)
+ *   TN_PROPERTY_SEQUENCES  how many (default 40000)
  *   TN_SEED                all of them
  *   TN_PROPERTY_ONLY       only this one of them
  *
@@ -272,7 +272,7 @@ static void run(uint64_t first, uint64_t count) {
 static void decisions_are_those_of_the_model(void **state) {
     (void)state;
     uint64_t only = tn_test_env_u64("TN_PROPERTY_ONLY", UINT64_MAX);
-    uint64_t count = tn_test_env_u64("TN_PROPERTY_SCENES", SCENES);
+    uint64_t count = tn_test_env_u64("TN_PROPERTY_SEQUENCES", SCENES);
     board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_true(board != MAP_FAILED);
     if (only != UINT64_MAX) {

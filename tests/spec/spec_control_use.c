@@ -260,6 +260,7 @@ static const scenario cc117 = {.budgets = "D0=64", .values = "a 64 R @H; b 1 R @
 /* At a device, where an acquire asks the driver about its stream. The question before is that of the
  * copy; bound to the placement, the first is that of the hit. */
 static void cc117_acquisition_fails(void **state) {
+    spec_own_table(*state);
     world *w = world_begin(*state, &cc117);
     tn_use *use = use_of(w, "a@D0", "D0:0");
     tn_report reports[2];
