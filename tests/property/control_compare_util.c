@@ -107,15 +107,14 @@ static bool same_releases(const live *l, const tn_decision *d, const mc_answer *
         const mc_release *r = &want->releases[i];
         write_action(l, &got[i].action, text, sizeof text);
         if (!same_release(l, &got[i], r))
-            return CONTROL_FAIL(why,
-                                "release %zu is %s, rank %llu, %llu bytes, reason %u; expected v%d "
-                                "from %s to %s, rank %llu, %llu bytes, reason %u",
-                                i, text, (unsigned long long)got[i].rank,
-                                (unsigned long long)got[i].released_bytes, got[i].reason,
-                                r->value, control_at(r->from),
-                                r->to == MC_NOWHERE ? "nowhere" : control_at(r->to),
-                                (unsigned long long)r->rank, (unsigned long long)r->bytes,
-                                r->reason);
+            return CONTROL_FAIL(
+                why,
+                "release %zu is %s, rank %llu, %llu bytes, reason %u; expected v%d "
+                "from %s to %s, rank %llu, %llu bytes, reason %u",
+                i, text, (unsigned long long)got[i].rank, (unsigned long long)got[i].released_bytes,
+                got[i].reason, r->value, control_at(r->from),
+                r->to == MC_NOWHERE ? "nowhere" : control_at(r->to), (unsigned long long)r->rank,
+                (unsigned long long)r->bytes, r->reason);
         if (memcmp(&reclaim[i], &got[i].action, sizeof reclaim[i]) != 0)
             return CONTROL_FAIL(why, "reclaim action %zu is not that of the release", i);
     }
@@ -154,19 +153,18 @@ static bool same_peaks(const tn_decision *d, const mc_answer *want, char *why) {
     for (size_t i = 0; i < count; i++)
         if (control_index(got[i].at) != want->peaks[i].at ||
             got[i].charged_bytes != want->peaks[i].bytes)
-            return CONTROL_FAIL(why, "peak %zu is %s=%llu, expected %s=%llu", i,
-                                control_at(control_index(got[i].at)),
-                                (unsigned long long)got[i].charged_bytes,
-                                control_at(want->peaks[i].at),
-                                (unsigned long long)want->peaks[i].bytes);
+            return CONTROL_FAIL(
+                why, "peak %zu is %s=%llu, expected %s=%llu", i,
+                control_at(control_index(got[i].at)), (unsigned long long)got[i].charged_bytes,
+                control_at(want->peaks[i].at), (unsigned long long)want->peaks[i].bytes);
     return true;
 }
 
 static bool same_explored(uint64_t got, const mc_answer *want, char *why) {
     bool ok = want->dead_ends ? got >= 1 && got <= want->explored : got == want->explored;
-    return ok || CONTROL_FAIL(why, "%llu states explored, expected %s%llu",
-                              (unsigned long long)got, want->dead_ends ? "at most " : "",
-                              (unsigned long long)want->explored);
+    return ok ||
+           CONTROL_FAIL(why, "%llu states explored, expected %s%llu", (unsigned long long)got,
+                        want->dead_ends ? "at most " : "", (unsigned long long)want->explored);
 }
 
 static bool same_decision(const live *l, const tn_decision *d, const mc_answer *want, char *why) {
@@ -215,8 +213,8 @@ static bool same_answer(const live *l, const mc_world *w, tn_status got, const t
                         const mc_answer *want, char *why) {
     if (want->verdict == MC_FOUND)
         return got == TN_OK ? same_decision(l, d, want, why)
-                            : CONTROL_FAIL(why, "%s (%s); expected a decision",
-                                           tn_status_name(got), tn_last_error()->message);
+                            : CONTROL_FAIL(why, "%s (%s); expected a decision", tn_status_name(got),
+                                           tn_last_error()->message);
     if (got != TN_ERR_PLAN)
         return CONTROL_FAIL(why, "%s; expected TN_ERR_PLAN", tn_status_name(got));
     if (want->verdict == MC_INFEASIBLE)
@@ -256,8 +254,8 @@ static bool executed(const live *l, const mc_world *w, const mc_answer *want,
     bool ok = tn_snapshot_take(l->m, &s) == TN_OK && read_peaks(s, now);
     for (int v = 0; v < w->value_count && ok; v++)
         if (places_of(s, l->handles[v]) != want->after[v])
-            ok = CONTROL_FAIL(why, "v%d is at %02x, expected %02x", v,
-                              places_of(s, l->handles[v]), want->after[v]);
+            ok = CONTROL_FAIL(why, "v%d is at %02x, expected %02x", v, places_of(s, l->handles[v]),
+                              want->after[v]);
     for (int i = 0; i < want->peak_count && ok; i++) {
         mc_bytes p = want->peaks[i];
         uint64_t high = peaks[p.at] > p.bytes ? peaks[p.at] : p.bytes;
@@ -277,8 +275,8 @@ static bool enter(const live *l, tn_controller *c, const tn_decision *d, const s
     uint64_t peaks[MC_LOCATIONS] = {0};
     bool ok = tn_snapshot_take(l->m, &before) == TN_OK && read_peaks(before, peaks);
     tn_snapshot_drop(before);
-    ok = ok && tn_controller_scope(c, d, NULL, 0, &scope) == TN_OK &&
-         tn_scope_enter(scope) == TN_OK;
+    ok =
+        ok && tn_controller_scope(c, d, NULL, 0, &scope) == TN_OK && tn_scope_enter(scope) == TN_OK;
     if (!ok)
         (void)CONTROL_FAIL(why, "entering: %s", tn_last_error()->message);
     ok = ok && executed(l, &s->world, want, peaks, why);
