@@ -433,6 +433,11 @@ TN_NODISCARD TN_API tn_status tn_use_decision(const tn_use *use, const tn_decisi
  * Source: C137, C144. */
 TN_NODISCARD TN_API tn_status tn_use_report(const tn_use *use, const tn_plan_report **out);
 
+/** The transitions that were committed when the scope's entry failed half-way
+ * (TN_ERR_PLAN_EXEC); NULL: no such failure. As tn_use_report(). Threads: one at a time. Blocks:
+ * never. Source: C123, C137. */
+TN_NODISCARD TN_API tn_status tn_use_partial_report(const tn_use *use, const tn_plan_report **out);
+
 /** The scope's exit error; NULL: none. As tn_use_report(). Threads: one at a time. Blocks: never.
  * Source: C145. */
 TN_NODISCARD TN_API tn_status tn_use_exit_error(const tn_use *use, const tn_error **out);
