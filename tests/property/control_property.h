@@ -55,6 +55,9 @@ void scene_draw_need(scene *s, uint64_t seed);
 void scene_write(const scene *s, char *out, size_t room);
 const char *control_at(int location);
 
+/* control_known_util.c: scenes that once failed; the last is NULL. */
+extern const scene *const control_known[];
+
 /* control_live_util.c: a manager in the world's state. */
 typedef struct live {
     tn_sim *sim;
