@@ -19,6 +19,7 @@
     X(reader_finds_gone_fails)                                                                     \
     X(reader_aborts_close)                                                                         \
     X(leaf_acquire_undone)                                                                         \
+    X(removal_decided)                                                                             \
     X(removal_waits_for_acquiring)                                                                 \
     X(removal_sees_pin)                                                                            \
     X(removal_aborted_granted)                                                                     \
@@ -43,6 +44,7 @@
     X(claims_refused)                                                                              \
     X(plan_meets_use)                                                                              \
     X(plan_is_stale)                                                                               \
+    X(use_hits)                                                                                    \
     X(use_decides_again)
 
 enum tn__branch {
@@ -71,19 +73,19 @@ void tn__schedule_branch(enum tn__branch branch);
 #define tn__load_rlx(p)                                                                            \
     __extension__({                                                                                \
         __typeof__(p) tn__at = (p);                                                                \
-        TN__VALUE_OF(tn__at) tn__it;                                                            \
-        if (!tn__schedule_load(tn__at, &tn__it, sizeof tn__it))                              \
-            tn__it = atomic_load_explicit(tn__at, memory_order_seq_cst);                        \
-        tn__it;                                                                                 \
+        TN__VALUE_OF(tn__at) tn__it;                                                               \
+        if (!tn__schedule_load(tn__at, &tn__it, sizeof tn__it))                                    \
+            tn__it = atomic_load_explicit(tn__at, memory_order_seq_cst);                           \
+        tn__it;                                                                                    \
     })
 #define tn__load_acq(p) tn__load_rlx(p)
 
 #define tn__store_rlx(p, v)                                                                        \
     __extension__({                                                                                \
         __typeof__(p) tn__at = (p);                                                                \
-        TN__VALUE_OF(tn__at) tn__it = (v);                                                      \
-        if (!tn__schedule_store(tn__at, &tn__it, sizeof tn__it))                             \
-            atomic_store_explicit(tn__at, tn__it, memory_order_seq_cst);                        \
+        TN__VALUE_OF(tn__at) tn__it = (v);                                                         \
+        if (!tn__schedule_store(tn__at, &tn__it, sizeof tn__it))                                   \
+            atomic_store_explicit(tn__at, tn__it, memory_order_seq_cst);                           \
     })
 #define tn__store_rel(p, v) tn__store_rlx(p, v)
 

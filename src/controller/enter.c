@@ -101,6 +101,7 @@ static tn_status hit(tn_use *use) {
     if (status == TN_OK)
         status = reserve_all(use);
     if (status == TN_OK) {
+        TN__BRANCH(use_hits);
         use->hit = true;
         return TN_OK;
     }
@@ -219,6 +220,7 @@ static tn_status enter_by_placement(tn_use *use) {
         if (status != TN_ERR_STALE || use->redecisions == bound)
             return status;
         use->redecisions++;
+        TN__BRANCH(use_decides_again);
         forget_try(use);
     }
 }

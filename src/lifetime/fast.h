@@ -51,6 +51,7 @@ static inline bool tn__fast_pin(const tn__gate *gate, tn__slot *slot, tn__record
         tn__count_end(slot, count, 1);
         return true;
     }
+    TN__BRANCH(leaf_acquire_undone);
     tn__store_rel(&record->pair.low, was + next); /* [word] */
     tn__count_end(slot, count, 0);
     return false;

@@ -54,6 +54,8 @@ static void end_host(ending *e) {
      * the end of its protection. Without: the storage is reused under a reader. */
     bool won = tn__cas_rel(&e->record->pair.low, &word, tn__word(e->generation, TN__FREE));
     tn__count_end(e->own, count, won);
+    if (!won)
+        TN__BRANCH(release_lost);
     if (won)
         tn__record_recycle(e->record, e->own);
 }

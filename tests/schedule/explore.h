@@ -63,6 +63,8 @@ void sched_run(const sched_thread *threads, size_t count);
 void sched_settle(void);
 /* A point of a scenario's own: another thread may go on here. */
 void sched_point(void);
+/* The same, in a loop that waits for another thread. */
+void sched_pause_here(void);
 /* A number below n: part of the schedule's program, from its seed. */
 uint32_t sched_choose(uint32_t n);
 /* The schedule has failed: never returns. */

@@ -57,6 +57,7 @@ bool tn__schedule_load(const volatile void *address, void *value, size_t size) {
     sched_point();
     if (!f)
         return false;
+    sched_check_address(address);
     for (uint32_t n = f->store_count; n-- > 0;) {
         const store *s = &f->stores[(f->store_first + n) % STORES_MAX];
         if (s->address == address) {
@@ -70,6 +71,8 @@ bool tn__schedule_load(const volatile void *address, void *value, size_t size) {
 bool tn__schedule_store(volatile void *address, const void *value, size_t size) {
     fiber *f = sched_self;
     sched_point();
+    if (f)
+        sched_check_address(address);
     if (!f || !sched_state.exploring || !sched_state.plan.buffered || size > sizeof(uint64_t))
         return false;
     if (f->store_count == STORES_MAX)
@@ -81,10 +84,12 @@ bool tn__schedule_store(volatile void *address, const void *value, size_t size) 
 }
 
 void tn__schedule_rmw(volatile void *address) {
-    (void)address;
     sched_point();
-    if (sched_self)
-        sched_drain(sched_self);
+    if (!sched_self)
+        return;
+    if (address)
+        sched_check_address(address);
+    sched_drain(sched_self);
 }
 
 void tn__schedule_fence(void) { tn__schedule_rmw(NULL); }

@@ -259,6 +259,8 @@ void sched_settle(void) {
         sched_pause();
 }
 
+void sched_pause_here(void) { sched_pause(); }
+
 uint32_t sched_choose(uint32_t n) {
     sched_point();
     return sched_below(&sched_state.plan.program, n);

@@ -38,6 +38,8 @@ static void __attribute__((noreturn)) child(void (*body)(void), const schedule *
     alarm(SECONDS_PER_SCHEDULE);
     sched_begin(plan, page);
     body();
+    sched_drain_all();
+    sched_check_memory();
     page->outcome.steps = sched_state.steps;
     page->outcome.hash = sched_state.hash;
     page->complete = true;
@@ -158,8 +160,9 @@ static void tell_branches(const char *name, const exploration *e) {
 static void tell(const char *name, const exploration *e) {
     uint64_t all = e->points * e->threads * (e->threads > 1 ? e->threads - 1 : 1);
     uint64_t tried = (e->schedules + STRATEGY_COUNT - 1 - STRATEGY_ONE) / STRATEGY_COUNT;
-    print_message("%s: %" PRIu64 " schedules, %zu distinct, of %" PRIu64 " with one preemption %" PRIu64
-                  "; %" PRIu64 " steps in the first, %.0f on average; %.1f s\n",
+    print_message("%s: %" PRIu64 " schedules, %zu distinct, of %" PRIu64
+                  " with one preemption %" PRIu64 "; %" PRIu64
+                  " steps in the first, %.0f on average; %.1f s\n",
                   name, e->schedules, e->distinct.count, all, tried < all ? tried : all, e->points,
                   e->schedules ? (double)e->steps / (double)e->schedules : 0, e->seconds);
     tell_branches(name, e);
@@ -168,8 +171,7 @@ static void tell(const char *name, const exploration *e) {
 static void fail_with(const char *name, uint64_t seed) {
     print_error("%s: %s\n    after %" PRIu64 " steps. To run this schedule again:\n"
                 "    TN_SCHEDULES=1 TN_SEED=%" PRIu64 " TN_TEST='%s' %s\n",
-                name, page->outcome.text, page->outcome.steps, seed, name,
-                program_invocation_name);
+                name, page->outcome.text, page->outcome.steps, seed, name, program_invocation_name);
     fail();
 }
 

@@ -59,15 +59,15 @@ enum strategy {
 
 typedef struct schedule {
     enum strategy strategy;
-    uint64_t random;              /* state of the generator of decisions */
-    uint64_t program;             /* of sched_choose() */
-    uint32_t change_count;        /* ONE, BOUNDED, PRIORITY: at these steps */
+    uint64_t random;       /* state of the generator of decisions */
+    uint64_t program;      /* of sched_choose() */
+    uint32_t change_count; /* ONE, BOUNDED, PRIORITY: at these steps */
     uint64_t changes[CHANGES_MAX];
-    uint32_t first, target;       /* ONE */
-    uint32_t switch_in;           /* RANDOM: once in so many points */
-    uint32_t flush_in;            /* a waiting store becomes visible once in so many points; 0: late */
-    bool buffered;                /* stores wait at all */
-    bool membarrier;              /* can be had */
+    uint32_t first, target; /* ONE */
+    uint32_t switch_in;     /* RANDOM: once in so many points */
+    uint32_t flush_in;      /* a waiting store becomes visible once in so many points; 0: late */
+    bool buffered;          /* stores wait at all */
+    bool membarrier;        /* can be had */
 } schedule;
 
 /* What a child tells its parent. */
@@ -116,5 +116,9 @@ bool sched_runnable(const fiber *f);
 void sched_drain(fiber *f);
 void sched_drain_all(void);
 void sched_flush_some(void);
+
+/* memory */
+void sched_check_address(const volatile void *address); /* is not in memory that was given back */
+void sched_check_memory(void);                          /* at the end: nobody has written there */
 
 #endif

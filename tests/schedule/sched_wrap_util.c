@@ -7,7 +7,6 @@
 #include <linux/membarrier.h>
 #include <semaphore.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <sys/syscall.h>
 #include <time.h>
 
@@ -153,34 +152,6 @@ long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
     sched_point();
     sched_drain_all();
     return 0;
-}
-
-/* ---- Memory ---- */
-
-/* What waits in the buffer was stored before the memory is given back, or given out again. */
-static void before_memory(void) {
-    if (sched_self)
-        sched_drain(sched_self);
-}
-
-REAL(void, free, void *block) {
-    before_memory();
-    __real_free(block);
-}
-
-REAL(void *, malloc, size_t bytes) {
-    before_memory();
-    return __real_malloc(bytes);
-}
-
-REAL(void *, calloc, size_t count, size_t bytes) {
-    before_memory();
-    return __real_calloc(count, bytes);
-}
-
-REAL(void *, aligned_alloc, size_t alignment, size_t bytes) {
-    before_memory();
-    return __real_aligned_alloc(alignment, bytes);
 }
 
 /* ---- Sections and grace periods ---- */
