@@ -2,18 +2,7 @@
 /*
  * Leases against removals, releases, snapshots, close, and the ends of threads.
  */
-#include "tn_test.h"
-#include "world.h"
-
-#define RUN(...)                                                                                   \
-    sched_run((const sched_thread[]){__VA_ARGS__},                                                 \
-              sizeof((const sched_thread[]){__VA_ARGS__}) / sizeof(sched_thread))
-
-#define SCENARIO(name, weight)                                                                     \
-    static void name(void **state) {                                                               \
-        (void)state;                                                                               \
-        sched_explore(#name, name##_body, weight);                                                 \
-    }
+#include "scenario.h"
 
 static tn_status first_status, second_status;
 
@@ -378,6 +367,45 @@ static void last_release_host_body(void) {
 }
 SCENARIO(last_release_host, 30)
 
+/* By the leaf path, which is in no section. */
+static void lend_and_release_last(void *argument) {
+    (void)argument;
+    SCHED_OK(world_visit(0, P));
+    SCHED_OK(world_borrow(&zero, 1, P, &shared_loan));
+    handed = true;
+    SCHED_OK(tn_lease_release(&shared_loan.lease, 0));
+}
+
+static void destroy_when_handed(void *argument) {
+    while (!handed)
+        sched_pause_here();
+    close_and_destroy(argument);
+}
+
+static void last_release_leaf_body(void) {
+    world_begin(TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 4, 4, 4);
+    make_resident(1);
+    RUN({"release", lend_and_release_last, NULL}, {"destroy", destroy_when_handed, NULL});
+    world_end();
+}
+SCENARIO(last_release_leaf, 30)
+
+/* One that waits for its events while the manager goes. */
+static void release_and_wait(void *argument) {
+    (void)argument;
+    SCHED_OK(tn_lease_release(&shared_loan.lease, TN_RELEASE_WAIT));
+}
+
+static void last_release_wait_body(void) {
+    world_begin(TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 4, 4, 4);
+    on_device();
+    SCHED_OK(world_borrow(&one, 1, C0, &shared_loan));
+    world_use(&shared_loan, 1000);
+    RUN({"release", release_and_wait, NULL}, {"destroy", close_and_destroy, NULL});
+    world_end();
+}
+SCENARIO(last_release_wait, 30)
+
 static void last_release_cuda_body(void) {
     world_begin(TN_MODE_CONCURRENT, sched_choose(2) ? TN_REAPER_MANUAL : TN_REAPER_THREAD, 4, 4, 4);
     make_resident(1);
@@ -430,6 +458,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(release_reaper),       cmocka_unit_test(racing_host),
     cmocka_unit_test(racing_leaf),          cmocka_unit_test(racing_cuda),
     cmocka_unit_test(close_acquire),        cmocka_unit_test(last_release_host),
+    cmocka_unit_test(last_release_leaf),    cmocka_unit_test(last_release_wait),
     cmocka_unit_test(last_release_cuda),    cmocka_unit_test(forced_close),
     cmocka_unit_test(thread_exit_scan),
 };

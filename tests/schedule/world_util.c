@@ -199,6 +199,11 @@ void world_unreserve(const tn_reservation *reservation) {
 
 /* ---- Leases ---- */
 
+/* In a serial manager a callback keeps everybody out for its time (M189): again. */
+#define AT_LAST(status, expr)                                                                      \
+    while (((status) = (expr)) == TN_ERR_REENTRANCY && W.mode == TN_MODE_SERIAL)                   \
+    sched_pause_here()
+
 tn_status world_borrow(const uint32_t *values, size_t count, tn_location at, loan *out) {
     tn_handle handles[WORLD_LOANS];
     for (size_t i = 0; i < count; i++)
@@ -211,7 +216,8 @@ tn_status world_borrow(const uint32_t *values, size_t count, tn_location at, loa
         return status;
     W.lifetimes++;
     for (size_t i = 0; i < count; i++) {
-        SCHED_OK(tn_lease_lookup(&out->lease, handles[i], &out->seen[i].data));
+        AT_LAST(status, tn_lease_lookup(&out->lease, handles[i], &out->seen[i].data));
+        SCHED_OK(status);
         out->seen[i].serial = world_payload_see(out->seen[i].data, values[i]);
     }
     return TN_OK;
@@ -230,8 +236,10 @@ void world_use(const loan *l, uint64_t ns) {
 }
 
 void world_return(const loan *l, uint32_t flags) {
+    tn_status status;
     world_look(l);
-    SCHED_OK(tn_lease_release(&l->lease, flags));
+    AT_LAST(status, tn_lease_release(&l->lease, flags));
+    SCHED_OK(status);
     W.lifetimes += l->at.kind == TN_LOCATION_CUDA ? 2 : 1;
 }
 
