@@ -319,8 +319,9 @@ TN_NODISCARD TN_API tn_status tn_use_create(tn_controller *controller, const tn_
  * Enter: if everything is resident and the reservations fit, only leases and reservations are
  * taken (a *hit*: no lock, no allocation); else decide, run the plan, and borrow.
  *
- * In TN_BIND_PLACEMENT a hit has no decision object (tn_use_decision() gives NULL), and a decision
- * that went stale before anything was done is made again up to `redecisions` times.
+ * In TN_BIND_PLACEMENT a hit has neither decision nor report (tn_use_decision() and tn_use_report()
+ * give NULL), and a decision that went stale before anything was done is made again up to
+ * `redecisions` times.
  *
  * @return TN_OK; TN_ERR_MISUSE it was entered before (C135); else the first failing step's error
  *         (of tn_controller_decide(), tn_scope_enter(), tn_manager_acquire()): what was opened is

@@ -157,18 +157,18 @@ static bool link_last(tn__cands *c, const tn_candidate *candidate, bool required
     return true;
 }
 
-/* Whether it can never be released, in this state and all that follow: the only replica of a value
- * without source that may go nowhere. */
+/* Whether it can be released in no state at all, since the list outlives this one: the only replica
+ * of a value without source that may go nowhere. One that had others to begin with may have them
+ * again when their releases are undone. */
 static bool stuck(tn__walk *w, const tn__cands *c, uint64_t index) {
     const tn__value *value = tn__version_value(w->version, index);
-    if (value->source || !c->no_tiers)
+    if (value->source || value->mat_count > 1 || !c->no_tiers)
         return false;
     const tn__piece *piece = tn__piece_find(w, index);
     for (unsigned l = 0; piece && l < TN__LEDGER_COUNT; l++)
-        if (l != c->at &&
-            (tn__where_has(&piece->required, (tn__loc)l) || tn__where_has(&piece->now, (tn__loc)l)))
+        if (l != c->at && tn__where_has(&piece->required, (tn__loc)l))
             return false;
-    return piece || value->mat_count == 1;
+    return true;
 }
 
 /* The first of the heap goes to the end of the ring; those that are stuck only count. */

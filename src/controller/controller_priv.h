@@ -261,6 +261,9 @@ typedef struct tn__walk {
     uint32_t *path; /* buckets of the visits on the current path */
     size_t path_room;
     uint64_t explored;
+    bool exhausted; /* every way was tried: what ends the search is no error of a callback's */
+    bool limited;   /* stopped at the limit; same */
+    bool no_memory; /* for a question: the walk ends, or its count would differ (C99) */
     bool moved;     /* a move is or was on the path: states may come back */
     bool dead_ends; /* one was met: the proofs are on */
     tn__memory *memory;
@@ -308,7 +311,8 @@ size_t tn__destinations(tn__walk *w, const tn__piece *piece, tn__loc from, tn__l
                         size_t *out_required, tn_status *status);
 
 /* memory.c: dead ends and used-up room searches (C94, C95). */
-bool tn__memory_dead(const tn__walk *w);
+/* No memory for the question: "no", and w->no_memory. */
+bool tn__memory_dead(tn__walk *w);
 TN_NODISCARD bool tn__memory_add_dead(tn__walk *w);
 typedef struct tn__room_key {
     tn__loc at;
@@ -318,7 +322,7 @@ typedef struct tn__room_key {
     size_t chain_count;
     bool context;
 } tn__room_key;
-bool tn__memory_empty(const tn__walk *w, const tn__room_key *key);
+bool tn__memory_empty(tn__walk *w, const tn__room_key *key);
 TN_NODISCARD bool tn__memory_add_empty(tn__walk *w, const tn__room_key *key);
 void tn__memory_free(tn__walk *w);
 
@@ -326,8 +330,9 @@ void tn__memory_free(tn__walk *w);
 bool tn__hopeless(tn__walk *w, tn_status *status);
 void tn__proof_free(tn__walk *w);
 
-/* walk.c: TN_OK found; TN_ERR_PLAN infeasible; TN_ERR_SEARCH_LIMIT; others. No detail is set for
- * the first three. */
+/* walk.c: TN_OK found; TN_ERR_PLAN with w->exhausted: infeasible; TN_ERR_SEARCH_LIMIT with
+ * w->limited; others, and these two without the flag, are what a policy reports. No detail is set
+ * for the first three. */
 TN_NODISCARD tn_status tn__walk_run(tn__walk *w);
 
 /* ---- Decisions -------------------------------------------------------------------------- */

@@ -117,14 +117,28 @@ static tn_status inconclusive(const tn__walk *w) {
     return TN_ERR_SEARCH_LIMIT;
 }
 
-/* C55: the plan's own dry run refuses it. */
-static tn_status refused(const tn_error *problem, const tn_request *request) {
-    tn_error e = *problem;
-    const char *name = tn_request_name(request);
+/* C55: the plan's own dry run refuses it; where, as an entry would say. */
+static tn_status refused(const tn_decision *d) {
+    tn_error e = *tn_explanation_problem(d->explanation);
+    tn_explanation_info at = TN_EXPLANATION_INFO_INIT;
+    const tn_action *actions = NULL;
+    const char *name = tn_request_name(d->request);
+    size_t count = 0;
     e.cause_status = e.status;
     e.status = TN_ERR_PLAN;
     memset(e.plan, 0, sizeof e.plan);
     memcpy(e.plan, name, strnlen(name, sizeof e.plan - 1));
+    if (tn_explanation_read(d->explanation, &at) != TN_OK)
+        return tn__error_restore(&e);
+    e.phase = at.phase;
+    e.failed_index = at.index;
+    if (at.phase != TN_PHASE_RESERVE &&
+        tn_plan_actions(d->plan, at.phase, &actions, &count) == TN_OK && at.index < count) {
+        e.action_kind = actions[at.index].kind;
+        e.action_handle = actions[at.index].handle;
+        e.action_at = actions[at.index].at;
+        e.action_from = actions[at.index].from;
+    }
     return tn__error_restore(&e);
 }
 
@@ -175,11 +189,11 @@ static tn_status search(tn__walk *w) {
     tn_status status = tn__state_begin(w);
     if (status == TN_OK)
         status = tn__walk_run(w);
-    if (status == TN_ERR_PLAN && w->explored > 0 && w->first.bytes + w->first.over > 0) {
+    if (w->exhausted) {
         tn__state_undo(w, 0);
         status = infeasible(w);
         judge_infeasible(w);
-    } else if (status == TN_ERR_SEARCH_LIMIT) {
+    } else if (w->limited && !w->no_memory) {
         status = inconclusive(w);
     }
     return status;
@@ -250,7 +264,7 @@ static tn_status decide_once(tn_controller *c, tn_decision *d) {
     if (actual != d->version)
         return stale(c, d->version, actual);
     if (status == TN_OK && tn_explanation_problem(d->explanation))
-        status = refused(tn_explanation_problem(d->explanation), d->request);
+        status = refused(d);
     if (status == TN_OK)
         status = tn__identity_check(&d->identity);
     return status;

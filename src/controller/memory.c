@@ -84,14 +84,14 @@ static text text_of(const tn__walk *w, const tn__room_key *key) {
     return t;
 }
 
-/* No memory for the question reads as "not remembered": the walk then does the work again. */
-static bool knows(const tn__walk *w, const tn__room_key *key) {
+static bool knows(tn__walk *w, const tn__room_key *key) {
     const tn__memory *m = w->memory;
     if (!m || m->count == 0)
         return false;
     text t = text_of(w, key);
     tn__hash h = hash_of(&t);
     bool found = false;
+    w->no_memory = w->no_memory || !t.ok;
     for (const entry *e = t.ok ? m->buckets[h.a & (m->room - 1)] : NULL; e && !found; e = e->next)
         found = e->hash.a == h.a && e->hash.b == h.b && e->count == t.count &&
                 memcmp(e->key, t.words, t.count * sizeof *t.words) == 0;
@@ -139,9 +139,9 @@ static bool add(tn__walk *w, const tn__room_key *key) {
     return e != NULL;
 }
 
-bool tn__memory_dead(const tn__walk *w) { return knows(w, NULL); }
+bool tn__memory_dead(tn__walk *w) { return knows(w, NULL); }
 bool tn__memory_add_dead(tn__walk *w) { return add(w, NULL); }
-bool tn__memory_empty(const tn__walk *w, const tn__room_key *key) { return knows(w, key); }
+bool tn__memory_empty(tn__walk *w, const tn__room_key *key) { return knows(w, key); }
 bool tn__memory_add_empty(tn__walk *w, const tn__room_key *key) { return add(w, key); }
 
 void tn__memory_free(tn__walk *w) {

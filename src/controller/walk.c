@@ -21,7 +21,8 @@ struct tn__walk_frame {
     bool begun;  /* rooms, ways: past the first result's look */
     bool shares; /* visit: uses the location's main list; `owns`: made it */
     bool owns;
-    bool delivered;  /* rooms: something was */
+    bool delivered;  /* rooms: something was, or would have been but for what is remembered of the
+                        same chain of moves: what it comes to is true of that chain only */
     bool cut;        /* rooms: a cycle was cut below */
     bool judged;     /* visit: the proofs had a look */
     uint32_t parent; /* UINT32_MAX: none */
@@ -133,6 +134,7 @@ static void leave_path(tn__walk *w, const frame *f) { *path_bucket(w, f->hash) =
 static bool count(tn__walk *w, tn__loc at) {
     if (w->explored >= w->limit) {
         w->limit_at = at;
+        w->limited = true;
         return false;
     }
     w->explored++;
@@ -242,9 +244,11 @@ static bool next_candidate(tn__walk *w, uint32_t index, tn_status *status) {
     f->cursor = tn__cands_next(w, f->list, f->cursor, &f->rank);
     if (f->list->failed)
         *status = tn__no_memory();
-    else if (f->cursor)
-        *status = push_ways(w, index);
-    return *status == TN_OK && f->cursor;
+    else if (!f->cursor)
+        return false;
+    else
+        *status = push_ways(w, index); /* the frames may be elsewhere now */
+    return *status == TN_OK;
 }
 
 static tn_status resume_visit(tn__walk *w) {
@@ -412,7 +416,9 @@ static bool in_progress(tn__walk *w, uint32_t index, const uint32_t *blocked, si
         if (f->kind != ROOMS || f->at != w->frames[index].at ||
             f->bytes != w->frames[index].bytes || !same_state(w, f))
             continue;
-        bool same = chain_of(w, i, false, &theirs, &n) && same_blocked(blocked, count, theirs, n);
+        bool known = chain_of(w, i, false, &theirs, &n);
+        bool same = known && same_blocked(blocked, count, theirs, n);
+        w->no_memory = w->no_memory || !known;
         tn__free(theirs);
         if (same)
             return true;
@@ -420,8 +426,17 @@ static bool in_progress(tn__walk *w, uint32_t index, const uint32_t *blocked, si
     return false;
 }
 
-static void mark_cut(tn__walk *w, uint32_t index) {
+/* A search is skipped for what came of its results: those that it works for would have had some. */
+static void mark_delivered(tn__walk *w, uint32_t index) {
     for (uint32_t i = index; i != NONE && w->frames[i].kind != VISIT; i = w->frames[i].parent)
+        if (w->frames[i].kind == ROOMS)
+            w->frames[i].delivered = true;
+}
+
+/* The search that was cut is in progress only until it delivers: what it will deliver then is
+ * missing from all that led here, also from those that have delivered on the way. */
+static void mark_cut(tn__walk *w) {
+    for (size_t i = w->frame_count; i-- > 0 && w->frames[i].kind != VISIT;)
         if (w->frames[i].kind == ROOMS)
             w->frames[i].cut = true;
 }
@@ -446,6 +461,8 @@ static bool used_up(tn__walk *w, uint32_t index, const uint32_t *blocked, size_t
     }
     key = key_of(&w->frames[index], triples, n, true);
     bool used = tn__memory_empty(w, &key);
+    if (used)
+        mark_delivered(w, w->frames[index].parent);
     tn__free(triples);
     return used;
 }
@@ -486,7 +503,7 @@ static enum outcome begin_rooms(tn__walk *w, uint32_t index, tn_status *status) 
     bool cut = *status == TN_OK && in_progress(w, index, blocked, n);
     bool over = cut || (*status == TN_OK && used_up(w, index, blocked, n, status));
     if (cut)
-        mark_cut(w, w->frames[index].parent);
+        mark_cut(w);
     if (*status == TN_OK && !over && !count(w, f->at))
         *status = TN_ERR_SEARCH_LIMIT;
     if (*status == TN_OK && !over)
@@ -542,13 +559,16 @@ static void clear(tn__walk *w) {
 tn_status tn__walk_run(tn__walk *w) {
     tn_status status = TN_OK;
     enum outcome now = visit(w, &status);
-    while (now == GO_ON && w->frame_count > 0)
+    while (now == GO_ON && w->frame_count > 0 && !w->no_memory)
         now = resume(w, &status);
     /* what was found is in w->releases: the lists go without undoing it */
     clear(w);
     tn__memory_free(w);
     tn__proof_free(w);
-    if (now == GO_ON)
+    if (w->no_memory)
+        return tn__no_memory();
+    w->exhausted = now == GO_ON;
+    if (w->exhausted)
         return TN_ERR_PLAN;
     return now == FOUND ? TN_OK : status;
 }

@@ -33,6 +33,7 @@ typedef struct tn__trans_config {
     tn__store *store;
     tn__life *life;
     tn_driver *driver;
+    tn__ring *ring;          /* outlives it */
     uint32_t mode;           /* enum tn_mode */
     uint64_t trace_capacity; /* reports; 0 keeps none, UINT64_MAX no limit */
     uint64_t (*now_ns)(void *context);

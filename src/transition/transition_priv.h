@@ -99,6 +99,7 @@ struct tn__trans {
     tn__store *store;
     tn__life *life;
     tn_driver *driver;
+    tn__ring *ring;
     bool serial;
     uint64_t (*now_ns)(void *context);
     void *now_context;

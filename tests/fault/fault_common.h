@@ -48,6 +48,7 @@ enum fault_flags {
     FAULT_STATE = 16u,      /* a failure may change what the manager says: `failed` looks at it */
     FAULT_FENCE = 32u,      /* passes a heavy fence, whose failure is TN_ERR_SYSTEM */
     FAULT_NO_ALLOC = 64u,   /* allocates nothing */
+    FAULT_RING = 128u,      /* a ring that cannot be pinned is no failure */
     FAULT_NO_MANAGER = 256, /* `call` makes or ends the manager: nothing to compare */
     /* runs a plan: a failure may be TN_ERR_PLAN_EXEC with the documented cause, and `failed` undoes
      * what is committed */

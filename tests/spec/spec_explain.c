@@ -352,6 +352,20 @@ static void mc135_work_that_is_not_complete_protects(void **state) {
     assert_feasible(EXPLAIN(m, ENTER(DROP(h, C0))));
 }
 
+/* What neither room nor time can change (a refusal of another kind). */
+static void verdict_none(void **state) {
+    struct spec *f = *state;
+    tn_manager *m = MANAGER(f);
+    tn_handle h = adopt_exc(f, m, P);
+
+    assert_int_equal(EXPLAIN(m, ENTER(DROP(h, P))).head.verdict, TN_VERDICT_NONE);
+    assert_int_equal(EXPLAIN(m, ENTER(ENSURE(h, C2))).head.verdict, TN_VERDICT_NONE);
+    assert_int_equal(EXPLAIN(m, ENTER(DISCARD(h), DISCARD(h))).head.verdict, TN_VERDICT_NONE);
+    assert_int_equal(RUN(m, ENSURE(h, N)).error.verdict, TN_VERDICT_NONE);
+    assert_status(tn_manager_drop(m, h, P, NULL), TN_ERR_OWNERSHIP);
+    assert_int_equal(tn_last_error()->verdict, TN_VERDICT_NONE);
+}
+
 static const struct CMUnitTest tests[] = {
     SPEC_BOTH(mc015_explain_a_device_that_does_not_exist),
     SPEC_BOTH(mc019_explain_tracks_nothing),
@@ -369,6 +383,7 @@ static const struct CMUnitTest tests[] = {
     SPEC_BOTH(mc134_no_ops_have_a_reason),
     SPEC_BOTH(mc135_query_that_fails_protects),
     SPEC_BOTH(mc135_work_that_is_not_complete_protects),
+    SPEC_BOTH(verdict_none),
 };
 
 TN_TEST_MAIN("spec.explain", tests)

@@ -355,20 +355,6 @@ static void verdict_of_protected_values(void **state) {
     assert_int_equal(EXPLAIN(m, ENTER(DROP(h, P))).head.verdict, TN_VERDICT_FITS_NOW);
 }
 
-/* What neither room nor time can change (a refusal of another kind). */
-static void verdict_none(void **state) {
-    struct spec *f = *state;
-    tn_manager *m = MANAGER(f);
-    tn_handle h = adopt_exc(f, m, P);
-
-    assert_int_equal(EXPLAIN(m, ENTER(DROP(h, P))).head.verdict, TN_VERDICT_NONE);
-    assert_int_equal(EXPLAIN(m, ENTER(ENSURE(h, C2))).head.verdict, TN_VERDICT_NONE);
-    assert_int_equal(EXPLAIN(m, ENTER(DISCARD(h), DISCARD(h))).head.verdict, TN_VERDICT_NONE);
-    assert_int_equal(RUN(m, ENSURE(h, N)).error.verdict, TN_VERDICT_NONE);
-    assert_status(tn_manager_drop(m, h, P, NULL), TN_ERR_OWNERSHIP);
-    assert_int_equal(tn_last_error()->verdict, TN_VERDICT_NONE);
-}
-
 /* More than an error names: the totals are real, and an explanation names all. */
 static void verdict_names_all_in_explanations(void **state) {
     struct spec *f = *state;
@@ -408,7 +394,6 @@ static const struct CMUnitTest tests[] = {
     SPEC_BOTH(verdict_of_what_the_plan_removes_again),
     SPEC_BOTH(verdict_of_an_adopt),
     SPEC_BOTH(verdict_of_protected_values),
-    SPEC_BOTH(verdict_none),
     SPEC_BOTH(verdict_names_all_in_explanations),
 };
 

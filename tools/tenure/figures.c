@@ -83,13 +83,18 @@ static void read_machine(struct figures *figures, const struct server *server) {
     tn_sim_traffic to_device = read_link(server, true);
     tn_sim_traffic to_host = read_link(server, false);
     double elapsed = (double)server->tally.elapsed_ns;
+    tn_pinned_figures pinned = TN_PINNED_FIGURES_INIT;
 
     for (int tier = 0; tier < TIER_COUNT; tier++) {
         tn_sim_memory memory = {.size = sizeof memory};
 
         if (tn_sim_read_memory(server->machine.sim, server->placement.at[tier], &memory) == TN_OK) {
             figures->tiers[tier].machine_peak_bytes = memory.peak_bytes;
+            figures->tiers[tier].machine_held_bytes = memory.peak_bytes;
         }
+    }
+    if (tn_driver_read_pinned(server->machine.driver, &pinned) == TN_OK) {
+        figures->tiers[TIER_PINNED].machine_peak_bytes = pinned.peak_live_bytes;
     }
     figures->link_device_bytes = to_device.bytes;
     figures->link_host_bytes = to_host.bytes;

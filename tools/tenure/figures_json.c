@@ -93,12 +93,12 @@ static json_t *json_tier(const struct figures *figures, enum tier tier) {
     const struct tier_figures *at = &figures->tiers[tier];
     const struct tally *tally = &figures->server->tally;
 
-    return json_pack("{s:o, s:o, s:o, s:o, s:b, s:o, s:o}", "budget_bytes", whole(at->budget_bytes),
-                     "peak_charged_bytes", whole(at->peak_charged_bytes), "peak_used_bytes",
-                     whole(at->peak_used_bytes), "machine_peak_bytes",
-                     whole(at->machine_peak_bytes), "within", (int)at->within, "evictions",
-                     json_traffic(&tally->evictions[tier]), "key_evictions",
-                     whole(tally->key_evictions[tier]));
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o}", "budget_bytes", whole(at->budget_bytes),
+        "peak_charged_bytes", whole(at->peak_charged_bytes), "peak_used_bytes",
+        whole(at->peak_used_bytes), "machine_peak_bytes", whole(at->machine_peak_bytes),
+        "machine_held_bytes", whole(at->machine_held_bytes), "within", (int)at->within, "evictions",
+        json_traffic(&tally->evictions[tier]), "key_evictions", whole(tally->key_evictions[tier]));
 }
 
 static json_t *json_proof(const struct figures *figures) {

@@ -92,8 +92,7 @@ static void print_traffic(const struct figures *figures) {
 }
 
 static void print_tiers(const struct figures *figures) {
-    printf("  peaks, MiB           %10s %10s %10s %10s\n", "budget", "charged", "used",
-           "simulator");
+    printf("  peaks, MiB           %10s %10s %10s %10s\n", "budget", "charged", "used", "machine");
     for (int tier = TIER_COUNT - 1; tier >= 0; tier--) {
         const struct tier_figures *at = &figures->tiers[tier];
         char budget[32] = "unlimited";
@@ -105,6 +104,8 @@ static void print_tiers(const struct figures *figures) {
                (double)at->peak_charged_bytes / MIB, (double)at->peak_used_bytes / MIB,
                (double)at->machine_peak_bytes / MIB, at->within ? "within" : "EXCEEDED");
     }
+    printf("    pinned memory held %43.3f  with what is kept for later, and rings\n",
+           (double)figures->tiers[TIER_PINNED].machine_held_bytes / MIB);
 }
 
 static void print_proof(const struct figures *figures) {

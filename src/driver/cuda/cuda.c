@@ -3,7 +3,7 @@
 #include "driver/cuda/cuda_priv.h"
 
 /* Serials of drivers; unique is all they need to be. */
-static _Atomic uint64_t last_serial;
+static _Atomic uint32_t last_serial;
 
 static tn_status device_count(void *self, uint32_t *out) {
     const tn__cuda *c = self;

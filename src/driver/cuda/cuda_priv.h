@@ -47,7 +47,7 @@ struct tn__cuda {
     /* Immutable. */
     tn__cuda_api api;
     tn_driver_ops ops;
-    uint64_t serial; /* unique in the process, never 0 */
+    uint32_t serial; /* tells the drivers of the process apart; never 0 */
     bool pools;      /* the whole group of symbols is there */
     uint32_t count;
 

@@ -2,10 +2,10 @@
 /* What the driver's codes mean to us, and the last one of each thread. */
 #include "driver/cuda/cuda_priv.h"
 
-/* This thread's last failure. */
+/* This thread's last failure. Small: it is the library's thread-local storage. */
 static _Thread_local struct {
-    uint64_t serial; /* of the driver; 0: none */
-    int64_t code;
+    uint32_t serial; /* of the driver; 0: none */
+    int32_t code;
 } own;
 
 static tn_status meaning(CUresult code, tn_status exhausted) {
@@ -44,7 +44,7 @@ static tn_status meaning(CUresult code, tn_status exhausted) {
 tn_status tn__cuda_status(tn__cuda *c, CUresult code, tn_status exhausted) {
     if (code != CUDA_SUCCESS) {
         own.serial = c->serial;
-        own.code = code;
+        own.code = (int32_t)code;
     }
     return meaning(code, exhausted);
 }

@@ -11,8 +11,8 @@ static _Atomic uint64_t last_thread;
 
 /* This thread's counters at the machine that it called last. */
 static _Thread_local struct {
-    uint64_t number;  /* unique in the process; 0: none yet */
-    uint64_t counted; /* serial of the machine that `counts` is of */
+    uint32_t number;  /* unique in the process; 0: none yet */
+    uint32_t counted; /* serial of the machine that `counts` is of */
     tn__sim_thread *counts;
 } own;
 
@@ -27,10 +27,10 @@ static tn__sim_thread *find_counts(const tn_sim *sim) {
 
 /* Without memory for them the calls of this thread are not told apart. */
 static tn__sim_thread *own_counts(tn_sim *sim) {
-    if (own.counted == sim->serial)
+    if (own.counted == (uint32_t)sim->serial)
         return own.counts;
     if (own.number == 0)
-        own.number = tn__add_rlx(&last_thread, 1) + 1;
+        own.number = (uint32_t)tn__add_rlx(&last_thread, 1) + 1;
     own.counts = find_counts(sim);
     if (own.counts == NULL) {
         own.counts = calloc(1, sizeof(*own.counts));
@@ -40,7 +40,7 @@ static tn__sim_thread *own_counts(tn_sim *sim) {
         own.counts->next = sim->threads;
         sim->threads = own.counts;
     }
-    own.counted = sim->serial;
+    own.counted = (uint32_t)sim->serial;
     return own.counts;
 }
 
@@ -64,7 +64,7 @@ uint64_t tn_sim_thread_calls(tn_sim *sim, uint32_t entry) {
     uint64_t calls = 0;
 
     tn__lock(&sim->lock);
-    thread = own.counted == sim->serial ? own.counts : find_counts(sim);
+    thread = own.counted == (uint32_t)sim->serial ? own.counts : find_counts(sim);
     if (thread != NULL && entry < TN_SIM_ENTRY_COUNT)
         calls = thread->calls[entry];
     tn__unlock(&sim->lock);

@@ -8,30 +8,30 @@
 
 /* This thread: the machine whose host function it runs, and its last native code. */
 static _Thread_local struct {
-    uint64_t inside; /* serial; 0: none */
-    uint64_t failed; /* serial of the machine that `code` is of */
+    uint32_t inside; /* serial; 0: none */
+    uint32_t failed; /* serial of the machine that `code` is of */
     int64_t code;
 } own;
 
-bool tn__sim_inside(const tn_sim *sim) { return own.inside == sim->serial; }
+bool tn__sim_inside(const tn_sim *sim) { return own.inside == (uint32_t)sim->serial; }
 
 void tn__sim_call_out(tn_sim *sim, void (*function)(void *argument), void *argument) {
-    uint64_t outer = own.inside;
+    uint32_t outer = own.inside;
 
     tn__unlock(&sim->lock);
-    own.inside = sim->serial;
+    own.inside = (uint32_t)sim->serial;
     function(argument);
     own.inside = outer;
     tn__lock(&sim->lock);
 }
 
 tn_status tn__sim_code(tn_sim *sim, tn_status status, int64_t code) {
-    own.failed = sim->serial;
+    own.failed = (uint32_t)sim->serial;
     own.code = code;
     return status;
 }
 
-int64_t tn__sim_last_code(tn_sim *sim) { return own.failed == sim->serial ? own.code : 0; }
+int64_t tn__sim_last_code(tn_sim *sim) { return own.failed == (uint32_t)sim->serial ? own.code : 0; }
 
 /* ---- Faults ----------------------------------------------------------------------------- */
 
