@@ -238,6 +238,6 @@ void scene_write(const scene *s, char *out, size_t room) {
     for (int i = 0; i < w->reservation_count; i++)
         put(&t, "%s%s:%llu", i ? ", " : "", control_at(w->reservations[i].at),
             (unsigned long long)w->reservations[i].bytes);
-    put(&t, "\",\n} /* %s policy: %s; %s%s */", s->custom ? "custom" : "built-in",
-        orders[w->order], s->concurrent ? "concurrent" : "serial", s->enter ? "; entered" : "");
+    put(&t, "\",\n} /* %s policy: %s; %s%s */", s->custom ? "custom" : "built-in", orders[w->order],
+        s->concurrent ? "concurrent" : "serial", s->enter ? "; entered" : "");
 }

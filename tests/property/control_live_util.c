@@ -26,8 +26,8 @@ static bool create(live *l, const scene *s, tn_driver *driver, char *why) {
     tn_config config = TN_CONFIG_INIT;
     tn_budget budgets[MC_LOCATIONS];
     for (int i = 0; i < s->budget_count; i++)
-        budgets[i] = (tn_budget){control_location(s->budget_order[i]),
-                                 s->world.budget[s->budget_order[i]]};
+        budgets[i] =
+            (tn_budget){control_location(s->budget_order[i]), s->world.budget[s->budget_order[i]]};
     config.driver = driver;
     config.budgets = budgets;
     config.budget_count = (size_t)s->budget_count;
@@ -66,9 +66,9 @@ static bool place(live *l, const mc_world *w, int v, tn_driver *driver, bool *un
         if (at == MC_NOWHERE || !(value->at >> at & 1))
             continue;
         tn_location to = control_location(at);
-        status = value->replicable ? tn_manager_ensure(l->m, l->handles[v], to, NULL, NULL)
-                                   : tn_manager_move(l->m, l->handles[v], to, tn_location_none(),
-                                                     NULL, NULL);
+        status = value->replicable
+                     ? tn_manager_ensure(l->m, l->handles[v], to, NULL, NULL)
+                     : tn_manager_move(l->m, l->handles[v], to, tn_location_none(), NULL, NULL);
     }
     *unbuilt = status == TN_ERR_BUDGET;
     return status == TN_OK || CONTROL_FAIL(why, "v%d: %s", v, tn_last_error()->message);
@@ -193,8 +193,7 @@ tn_policy *control_policy(const scene *s) {
         for (int i = 0; i < s->world.tier_count[l]; i++)
             to[l][i] = control_location(s->world.tiers[l][i]);
         if (s->world.tier_count[l])
-            tiers[count++] =
-                (tn_tier){control_location(l), to[l], (size_t)s->world.tier_count[l]};
+            tiers[count++] = (tn_tier){control_location(l), to[l], (size_t)s->world.tier_count[l]};
     }
     return tn_policy_tiered_lru(tiers, count, &policy) == TN_OK ? policy : NULL;
 }

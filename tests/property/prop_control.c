@@ -149,8 +149,7 @@ static void without_value(mc_world *w, int v) {
             w->requirements[kept++] = (mc_endpoint){e.value - (e.value > v), e.at};
     }
     w->requirement_count = kept;
-    memmove(&w->values[v], &w->values[v + 1],
-            (size_t)(--w->value_count - v) * sizeof w->values[0]);
+    memmove(&w->values[v], &w->values[v + 1], (size_t)(--w->value_count - v) * sizeof w->values[0]);
 }
 
 #define TRY(statement)                                                                             \
@@ -174,8 +173,8 @@ static bool tamer_value(scene *best, int v) {
     TRY(w->values[v].replicable = true);
     for (int l = 0; l < MC_LOCATIONS; l++)
         if (best->world.values[v].source != MC_NOWHERE || best->world.values[v].at & ~(1u << l))
-            TRY(w->values[v].at &= (uint8_t)~(1u << l);
-                w->values[v].protected_ &= (uint8_t)~(1u << l));
+            TRY(w->values[v].at &= (uint8_t) ~(1u << l);
+                w->values[v].protected_ &= (uint8_t) ~(1u << l));
     return again;
 }
 
@@ -237,12 +236,18 @@ static void shrink_and_print(const scene *failing, const char *why) {
 /* ---- The test -------------------------------------------------------------------------------- */
 
 static void print_tally(const control_tally *t) {
-    static const char *const names[CONTROL_COUNTS] = {
-        "scenes",         "not built",          "given up by the model",
-        "found",          "infeasible",         "limit",
-        "refused",        "definite in spite of the limit",
-        "with dead ends", "with nested moves",  "entered",
-        "custom policy"};
+    static const char *const names[CONTROL_COUNTS] = {"scenes",
+                                                      "not built",
+                                                      "given up by the model",
+                                                      "found",
+                                                      "infeasible",
+                                                      "limit",
+                                                      "refused",
+                                                      "definite in spite of the limit",
+                                                      "with dead ends",
+                                                      "with nested moves",
+                                                      "entered",
+                                                      "custom policy"};
     for (int i = 0; i < CONTROL_COUNTS; i++)
         printf("%s%s %llu", i ? ", " : "", names[i], (unsigned long long)t->n[i]);
     printf("\nstates of found plans with dead ends: %llu, canonical %llu\n",

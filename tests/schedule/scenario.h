@@ -6,6 +6,9 @@
 #include "tn_test.h"
 #include "world_priv.h"
 
+static const uint32_t zero __attribute__((unused)) = 0;
+static const uint32_t one __attribute__((unused)) = 1; /* values, as arguments */
+
 /* RUN({"name", function, argument}, ...): the explored part. */
 #define RUN(...)                                                                                   \
     sched_run((const sched_thread[]){__VA_ARGS__},                                                 \

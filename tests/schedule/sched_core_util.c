@@ -2,6 +2,7 @@
 /*
  * Threads of a schedule: hand-over, waiting, the end of a thread, and the points.
  */
+#include <execinfo.h>
 #include <linux/futex.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,8 +13,10 @@
 #include "sched_priv.h"
 
 run sched_state;
+bool sched_tracing;
 __thread fiber *sched_self;
 static pthread_key_t end_key;
+extern const char __executable_start;
 
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
                           void *argument);
@@ -67,6 +70,17 @@ static void __attribute__((noreturn)) stuck(const char *what) {
 
 /* ---- Hand-over ---- */
 
+/* One line: where the current thread stands, as offsets into the program (for addr2line). */
+static void trace(const char *what, const char *name) {
+    void *at[10];
+    int n = backtrace(at, 10);
+    fprintf(stderr, "%7llu %-10s %s %s", (unsigned long long)sched_state.steps, sched_self->name,
+            what, name);
+    for (int i = 2; i < n; i++)
+        fprintf(stderr, " %#tx", (char *)at[i] - (char *)&__executable_start - 1);
+    fprintf(stderr, "\n");
+}
+
 static void futex(_Atomic uint32_t *word, int operation, uint32_t value) {
     (void)__real_syscall(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
 }
@@ -91,6 +105,8 @@ static void give_turn(fiber *to) {
 
 static void switch_to(fiber *to) {
     fiber *self = sched_self;
+    if (sched_tracing && sched_state.exploring)
+        trace("->", to->name);
     give_turn(to);
     wait_for_turn(self);
     self->doing = NULL;
@@ -269,6 +285,14 @@ uint32_t sched_choose(uint32_t n) {
 void sched_value(uint64_t value) { sched_state.shared->outcome.value = value; }
 
 void tn__schedule_branch(enum tn__branch branch) {
-    if (sched_self)
-        sched_state.shared->branches[branch]++;
+    static const char *const names[] = {
+#define NAME(name) #name,
+        TN__BRANCHES(NAME)
+#undef NAME
+    };
+    if (!sched_self)
+        return;
+    sched_state.shared->branches[branch]++;
+    if (sched_tracing)
+        trace("reaches", names[branch]);
 }

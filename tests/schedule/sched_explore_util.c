@@ -198,6 +198,7 @@ void sched_explore(const char *name, void (*body)(void), unsigned weight) {
         fail_with(name, NOTHING_KNOWN);
     assert_true(e.points > 0 && e.threads > 0);
     if (total == 1) {
+        sched_tracing = tn_test_env_u64("TN_SCHEDULE_TRACE", 0) != 0;
         one(&e, name, body, tn_test_seed());
     } else {
         for (uint64_t i = 0; i < count; i++)

@@ -92,6 +92,7 @@ typedef struct run {
 } run;
 
 extern run sched_state;
+extern bool sched_tracing;         /* to stderr: hand-overs and branches */
 extern __thread fiber *sched_self; /* NULL: not a scheduled thread */
 
 /* core */

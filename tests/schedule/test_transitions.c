@@ -80,8 +80,6 @@ static void exchange(void *argument) {
     SCHED_OK(world_actions(actions, 2, 2));
 }
 
-static const uint32_t zero = 0, one = 1;
-
 static void plan_plan_body(void) {
     world_begin(TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 2, 2, 2);
     resident(0, P);

@@ -69,7 +69,8 @@ static void use_once(user *u) {
         W.lifetimes += u->at.kind == TN_LOCATION_CUDA ? 3 : 2;
     } else {
         u->refused++;
-        if (status != TN_ERR_STALE && status != TN_ERR_PLAN && status != TN_ERR_BUDGET)
+        if (status != TN_ERR_STALE && status != TN_ERR_PLAN && status != TN_ERR_BUDGET &&
+            status != TN_ERR_UNAVAILABLE)
             sched_fail(__FILE__, __LINE__, "a use was refused by %s: %s", tn_status_name(status),
                        tn_last_error()->message);
     }

@@ -36,15 +36,19 @@ typedef struct world {
     bool placement_unknown;            /* the scenario cannot tell */
     uint64_t first_placement;
     bool closed;
+    bool detached; /* by force: records of detached lifetimes stay in no list */
 } world;
 
 extern world W;
 
 /* Budgets in values: pageable, pinned, cuda:0. All values registered, none resident. */
-void world_begin(uint32_t mode, uint32_t reaper, uint32_t pageable, uint32_t pinned,
-                 uint32_t cuda);
+void world_begin(uint32_t mode, uint32_t reaper, uint32_t pageable, uint32_t pinned, uint32_t cuda);
 /* Ends pending leases, checks, discards the values, destroys the manager, checks again. */
 void world_end(void);
+
+/* Values 0 .. count - 1 at P; values 0 and 1 on the device. */
+void world_on_host(uint32_t count);
+void world_on_device(void);
 
 /* ---- Operations: refusals that any schedule may bring are returned, others fail it ---- */
 
@@ -89,5 +93,7 @@ typedef struct look {
 
 /* A snapshot, with the checks that hold for every one (M51, P3) and those for an exact one (S1). */
 void world_snapshot(look *out);
+/* Of one value at P, in a snapshot that need not be exact. */
+void world_counts(uint32_t value, tn_materialization_info *out);
 
 #endif

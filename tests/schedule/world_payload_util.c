@@ -24,9 +24,8 @@ static __thread bool only_removes;
 /* Plain memory: the schedule is one thread at a time. */
 static tn_status make(tn_driver *driver, tn_location at, uint64_t value, payload **out) {
     void *block = NULL;
-    tn_status status = at.kind == TN_LOCATION_PAGEABLE
-                           ? TN_OK
-                           : tn_memory_alloc(driver, at, WORLD_BYTES, &block);
+    tn_status status =
+        at.kind == TN_LOCATION_PAGEABLE ? TN_OK : tn_memory_alloc(driver, at, WORLD_BYTES, &block);
     if (status != TN_OK)
         return status;
     if (!block) {
@@ -89,8 +88,11 @@ static tn_status copy(const void *data, tn_copier *copier, void **out) {
     return status;
 }
 
-const tn_value_type world_type = {
-    .size = sizeof world_type, .name = "schedule", .measure = measure, .copy = copy, .destroy = destroy};
+const tn_value_type world_type = {.size = sizeof world_type,
+                                  .name = "schedule",
+                                  .measure = measure,
+                                  .copy = copy,
+                                  .destroy = destroy};
 
 static tn_status load(void *context, const tn_load_request *request, tn_load_result *result) {
     uint32_t value = (uint32_t)(uintptr_t)context;
