@@ -35,9 +35,8 @@
 
 /* ---- Exploring (test thread) ---- */
 
-/* Explore: `weight` in units of a 1/1000 of TN_SCHEDULES (20000 by default). Prints a line of what was
- * run; fails the CMocka test with the text and the replay line of the first failed schedule.
- * `must`: branches that a run of the default size has to reach, ended by a negative. */
+/* Explore: `weight` is a share of 2000 in TN_SCHEDULES (20000 by default). Prints a line of what was
+ * run; fails the CMocka test with the text and the replay line of the first failed schedule. */
 void sched_explore(const char *name, void (*body)(void), unsigned weight);
 
 /* What became of one schedule; for tests of the explorer itself. */

@@ -19,6 +19,7 @@
 
 #define SECONDS_PER_SCHEDULE 60u /* a child that does not end, though its steps are bounded */
 #define DEFAULT_SCHEDULES 20000u
+#define WEIGHTS 2000u /* of all scenarios together, about */
 #define NOTHING_KNOWN (~UINT64_C(0) / STRATEGY_COUNT * STRATEGY_COUNT + STRATEGY_BOUNDED)
 
 static shared *page;
@@ -191,7 +192,7 @@ static void one(exploration *e, const char *name, void (*body)(void), uint64_t s
 void sched_explore(const char *name, void (*body)(void), unsigned weight) {
     exploration e = {0};
     uint64_t total = tn_test_env_u64("TN_SCHEDULES", DEFAULT_SCHEDULES);
-    uint64_t count = (total * weight + 999) / 1000;
+    uint64_t count = (total * weight + WEIGHTS - 1) / WEIGHTS;
     double begun = now();
     probe(body, &e.points, &e.threads);
     if (page->outcome.failed)
