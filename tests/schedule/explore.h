@@ -16,7 +16,7 @@
  *         sched_run(threads, count);                    explored
  *         world_end();                                  alone; checks
  *     }
- *     static void acquire_discard(void **state) { sched_explore("acquire_discard", body, 10); }
+ *     static void acquire_discard(void **state) { sched_explore("acquire_discard", body, 10, NULL, 0); }
  *
  * A schedule fails by a check (SCHED_CHECK), an abort or a fault, a deadlock, or more than
  * SCHED_STEPS steps.
@@ -35,9 +35,11 @@
 
 /* ---- Exploring (test thread) ---- */
 
-/* Explore: `weight` is a share of 2000 in TN_SCHEDULES (20000 by default). Prints a line of what was
- * run; fails the CMocka test with the text and the replay line of the first failed schedule. */
-void sched_explore(const char *name, void (*body)(void), unsigned weight);
+/* Explore: `weight` is a share of 2000 in TN_SCHEDULES (20000 by default). First come the schedules
+ * `known`, which failed once. Prints a line of what was run; fails the CMocka test with the text and the
+ * replay line of the first failed schedule. */
+void sched_explore(const char *name, void (*body)(void), unsigned weight, const uint64_t *known,
+                   size_t known_count);
 
 /* What became of one schedule; for tests of the explorer itself. */
 typedef struct sched_outcome {

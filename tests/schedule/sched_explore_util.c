@@ -189,7 +189,8 @@ static void one(exploration *e, const char *name, void (*body)(void), uint64_t s
         e->branches[i] += page->branches[i];
 }
 
-void sched_explore(const char *name, void (*body)(void), unsigned weight) {
+void sched_explore(const char *name, void (*body)(void), unsigned weight, const uint64_t *known,
+                   size_t known_count) {
     exploration e = {0};
     uint64_t total = tn_test_env_u64("TN_SCHEDULES", DEFAULT_SCHEDULES);
     uint64_t count = (total * weight + WEIGHTS - 1) / WEIGHTS;
@@ -202,6 +203,8 @@ void sched_explore(const char *name, void (*body)(void), unsigned weight) {
         sched_tracing = tn_test_env_u64("TN_SCHEDULE_TRACE", 0) != 0;
         one(&e, name, body, tn_test_seed());
     } else {
+        for (size_t i = 0; i < known_count; i++)
+            one(&e, name, body, known[i]);
         for (uint64_t i = 0; i < count; i++)
             one(&e, name, body, seed_of(i, e.points, e.threads));
     }
