@@ -9,6 +9,8 @@
 #ifndef TENURE_BASE_SCHEDULE_H
 #define TENURE_BASE_SCHEDULE_H
 
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Branches of the protocol (src/README.md) that an exploration must reach. */

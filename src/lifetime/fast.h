@@ -121,9 +121,10 @@ static inline bool tn__fast_release(const tn_lease *lease) {
         record->next = slot->free_local;
         slot->free_local = record;
     }
-    /* Last: a destroy waits for an even counter, and then frees the slot. */
+    /* Last: a destroy waits for an even counter, and then frees the slot. Lost: another release was
+     * faster, or a forced close, and the slow way tells which. */
     tn__count_end(slot, count, won);
-    return true;
+    return won;
 }
 
 #endif

@@ -239,9 +239,48 @@ static void forced_close_body(void) {
     world_on_device();
     SCHED_OK(world_borrow(&one, 1, C0, &shared_loan));
     RUN({"release", release_last, NULL}, {"close", force_close, NULL});
+    SCHED_CHECK(!tn_lease_active(&shared_loan.lease)); /* M150: whoever came first */
     world_end();
 }
-SCENARIO(forced_close, 40)
+/* A release that the close overtakes. */
+SCENARIO(forced_close, 40, 17694234182270219163u)
+
+/* The same on the host: by the leaf path, a hold, a reservation. */
+static tn_hold a_hold;
+static tn_reservation a_reservation;
+
+static void release_leaf(void *argument) {
+    (void)argument;
+    SCHED_OK(world_visit(0, P));
+    SCHED_OK(world_borrow(&zero, 1, P, &shared_loan));
+    handed = true;
+    SCHED_OK(tn_lease_release(&shared_loan.lease, 0));
+    SCHED_CHECK(!tn_lease_active(&shared_loan.lease));
+}
+
+static void release_others(void *argument) {
+    (void)argument;
+    SCHED_OK(tn_hold_release(&a_hold));
+    SCHED_OK(tn_reservation_release(&a_reservation));
+    SCHED_CHECK(!tn_hold_active(&a_hold) && !tn_reservation_active(&a_reservation));
+}
+
+static void force_close_when_handed(void *argument) {
+    while (!handed)
+        sched_pause_here();
+    force_close(argument);
+}
+
+static void forced_close_host_body(void) {
+    world_begin(TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 4, 4, 4);
+    world_on_host(2);
+    SCHED_OK(tn_manager_hold(W.m, &W.values[1], 1, P, &a_hold));
+    SCHED_OK(tn_manager_reserve(W.m, P, WORLD_BYTES, "room", &a_reservation));
+    RUN({"leaf", release_leaf, NULL}, {"others", release_others, NULL},
+        {"close", force_close_when_handed, NULL});
+    world_end();
+}
+SCENARIO(forced_close_host, 40, 962722935163858966u)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(release_reap_helper), cmocka_unit_test(release_reaper),
@@ -249,7 +288,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(racing_cuda),         cmocka_unit_test(close_acquire),
     cmocka_unit_test(last_release_host),   cmocka_unit_test(last_release_leaf),
     cmocka_unit_test(last_release_wait),   cmocka_unit_test(last_release_cuda),
-    cmocka_unit_test(forced_close),
+    cmocka_unit_test(forced_close),        cmocka_unit_test(forced_close_host),
 };
 
 TN_TEST_MAIN("schedule.releases", tests)
