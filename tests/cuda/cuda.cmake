@@ -64,6 +64,29 @@ if(TARGET tenure_tool)
     ENVIRONMENT "${tn_test_env};TENURE=$<TARGET_FILE:tenure_tool>;SHIM=${tn_shim_dir}")
 endif()
 
+# Serving on a real device, as far as that goes without one; the program that a build without nvcc has.
+if(TARGET tenure_tool)
+  add_executable(tenure_tool_without ${PROJECT_SOURCE_DIR}/tools/tenure/device_none.c
+    $<FILTER:$<TARGET_OBJECTS:tenure_tool>,EXCLUDE,kernel_ptx|device>)
+  target_include_directories(tenure_tool_without PRIVATE ${PROJECT_SOURCE_DIR}/tools/tenure)
+  target_link_libraries(tenure_tool_without PRIVATE $<TARGET_PROPERTY:tenure_tool,LINK_LIBRARIES>)
+  set_target_properties(tenure_tool_without PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  set(env "TENURE=$<TARGET_FILE:tenure_tool>;WITHOUT=$<TARGET_FILE:tenure_tool_without>")
+  list(APPEND env "SHIM=${tn_shim_dir}" "EVALUATOR=$<BOOL:${tn_have_evaluator}>")
+  add_test(NAME cuda.serve COMMAND ${tn_test_wrapper} sh ${CMAKE_CURRENT_LIST_DIR}/serve.sh)
+  set_tests_properties(cuda.serve PROPERTIES LABELS cuda SKIP_RETURN_CODE 77
+    TIMEOUT ${TN_TEST_TIMEOUT} ENVIRONMENT "${tn_test_env};${env}")
+  if(tn_have_evaluator)
+    get_filename_component(nvcc_dir ${TN_NVCC} REALPATH)
+    get_filename_component(nvcc_dir ${nvcc_dir} DIRECTORY)
+    find_program(TN_PTXAS ptxas HINTS ${nvcc_dir})
+    add_test(NAME cuda.ptx
+      COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/ptx.sh ${tn_kernel_ptx} $<$<BOOL:${TN_PTXAS}>:${TN_PTXAS}>)
+    set_tests_properties(cuda.ptx PROPERTIES LABELS cuda SKIP_RETURN_CODE 77)
+  endif()
+endif()
+
 # Against the stub library, each name that is loaded; the real driver would do as well.
 find_library(TN_CUDA_STUB_LIBRARY cuda NO_DEFAULT_PATH
   PATHS ${CUDAToolkit_LIBRARY_DIR} ${CUDAToolkit_LIBRARY_ROOT}/lib64 PATH_SUFFIXES stubs)
