@@ -87,6 +87,23 @@ if(TARGET tenure_tool)
   endif()
 endif()
 
+# Bandwidth, for tools/gpu-check.sh: it only has to work here.
+add_executable(cuda_bandwidth ${CMAKE_CURRENT_LIST_DIR}/bandwidth.c)
+set_target_properties(cuda_bandwidth PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+target_include_directories(cuda_bandwidth SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+target_link_libraries(cuda_bandwidth PRIVATE tn_flags tenure ${CMAKE_DL_LIBS})
+add_dependencies(cuda_bandwidth cuda_shim_machine)
+add_test(NAME cuda.bandwidth COMMAND ${tn_test_wrapper} sh ${CMAKE_CURRENT_LIST_DIR}/bandwidth.sh
+  $<TARGET_FILE:cuda_bandwidth> ${tn_shim_dir})
+set_tests_properties(cuda.bandwidth PROPERTIES LABELS cuda TIMEOUT ${TN_TEST_TIMEOUT}
+  ENVIRONMENT "${tn_test_env}")
+
+if(TARGET tenure_tool AND NOT TN_SANITIZE)
+  add_test(NAME cuda.gpu_check COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/gpu_check.sh)
+  set_tests_properties(cuda.gpu_check PROPERTIES LABELS cuda TIMEOUT ${TN_TEST_TIMEOUT}
+    ENVIRONMENT "${tn_test_env};${env};BUILD=${CMAKE_BINARY_DIR}")
+endif()
+
 # Against the stub library, each name that is loaded; the real driver would do as well.
 find_library(TN_CUDA_STUB_LIBRARY cuda NO_DEFAULT_PATH
   PATHS ${CUDAToolkit_LIBRARY_DIR} ${CUDAToolkit_LIBRARY_ROOT}/lib64 PATH_SUFFIXES stubs)
