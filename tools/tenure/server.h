@@ -8,6 +8,7 @@
 #define TENURE_SERVER_H
 
 #include "catalogue.h"
+#include "device.h"
 #include "inject.h"
 #include "machine.h"
 #include "placement.h"
@@ -24,7 +25,8 @@ struct worker {
     struct server *server;
     struct pool *pool;
     uint64_t index;
-    tn_stream stream; /* its own; it waits for it after each operation */
+    tn_stream stream;             /* its own; it waits for it after each operation */
+    struct device_worker *device; /* NULL: the host computes */
     pthread_t thread;
     struct placer placer;
     struct tally tally; /* what it counts; others read it when the thread has ended */
@@ -35,6 +37,7 @@ struct server {
     struct program **programs;
     size_t program_count;
     struct machine machine;
+    struct device *device; /* the evaluator there; NULL: the host computes */
     struct catalogue catalogue;
     tn_manager *manager;
     uint64_t budget_bytes[TIER_COUNT]; /* UINT64_MAX: unlimited */
