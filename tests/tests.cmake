@@ -100,6 +100,8 @@ if(TARGET tenure_tool)
   endforeach()
 endif()
 
+include(${CMAKE_CURRENT_LIST_DIR}/schedule/schedule.cmake)
+
 # Models of the protocols and their mutants; skips where spin is missing. Not in sanitizer builds:
 # they run none of our code.
 if(NOT TN_SANITIZE AND NOT TN_COVERAGE)

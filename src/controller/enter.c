@@ -105,6 +105,7 @@ static tn_status hit(tn_use *use) {
     if (status == TN_OK)
         status = reserve_all(use);
     if (status == TN_OK) {
+        TN__BRANCH(use_hits);
         use->hit = true;
         return TN_OK;
     }
@@ -216,13 +217,29 @@ static tn_status try_by_placement(tn_use *use, bool last) {
     return status == TN_OK ? TN_OK : undo(use);
 }
 
+/* What the decision found resident, and so did not claim, is gone since, or being removed: the
+ * decision is as good as stale. A plan that removes it is over before the next one is made. */
+static bool decide_again(tn_use *use, tn_status *status) {
+    if (use->redecisions == use->controller->redecisions)
+        return false;
+    if (*status == TN_ERR_UNAVAILABLE && tn__error_current()->busy) {
+        tn_status waited = tn__trans_wait_for(use->controller->of.trans, tn__thread_self(),
+                                              tn__error_current()->handle.index);
+        *status = waited == TN_OK ? TN_ERR_STALE : waited;
+    } else if (*status == TN_ERR_UNAVAILABLE) {
+        *status = TN_ERR_STALE;
+    }
+    return *status == TN_ERR_STALE;
+}
+
 static tn_status enter_by_placement(tn_use *use) {
     uint32_t bound = use->controller->redecisions;
     for (;;) {
         tn_status status = try_by_placement(use, bound > 0 && use->redecisions == bound);
-        if (status != TN_ERR_STALE || use->redecisions == bound)
+        if (!decide_again(use, &status))
             return status;
         use->redecisions++;
+        TN__BRANCH(use_decides_again);
         forget_try(use);
     }
 }

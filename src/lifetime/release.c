@@ -20,6 +20,14 @@ typedef struct ending {
     bool unused; /* nobody was told of it: no consumer work can depend on it */
 } ending;
 
+/* After a forced close a release is a silent success (M150), also one that the close has
+ * overtaken; nothing is counted. */
+static void end_detached(ending *e, uint64_t word) {
+    if (word == tn__word(e->generation, TN__DETACHED))
+        /* [word] acq_rel: of several releases one ends it. */
+        (void)tn__cas_acq_rel(&e->record->pair.low, &word, tn__word(e->generation, TN__FREE));
+}
+
 /* In a section. True: it is over already, or ended by this look. */
 static bool over_already(ending *e) {
     uint64_t word = tn__record_word(e->record);
@@ -36,8 +44,7 @@ static bool over_already(ending *e) {
         return true;
     }
     case TN__DETACHED:
-        /* [word] acq_rel: the silent end after a forced close (M150); nothing is counted. */
-        (void)tn__cas_acq_rel(&e->record->pair.low, &word, tn__word(e->generation, TN__FREE));
+        end_detached(e, word);
         return true;
     default:
         return true;
@@ -55,8 +62,12 @@ static void end_host(ending *e) {
      * the end of its protection. Without: the storage is reused under a reader. */
     bool won = tn__cas_rel(&e->record->pair.low, &word, tn__word(e->generation, TN__FREE));
     tn__count_end(e->own, count, won);
-    if (won)
+    if (won) {
         tn__record_recycle(e->record, e->own);
+        return;
+    }
+    TN__BRANCH(release_lost);
+    end_detached(e, word);
 }
 
 static void end_reservation(ending *e) {
@@ -77,6 +88,8 @@ static void end_reservation(ending *e) {
     tn__count_end(e->own, count, won);
     if (won)
         tn__record_recycle(e->record, e->own);
+    else
+        end_detached(e, tn__record_word(e->record));
 }
 
 /* ---- CUDA ------------------------------------------------------------------------------ */
@@ -254,9 +267,10 @@ static enum attempt attempt(ending *e, tn_status *status) {
     if (cuda_lease(e->what)) {
         uint64_t word = tn__word(e->generation, TN__ACTIVE);
         /* [word] acq_rel: of several releases one goes on; the others are over (M142). */
-        return tn__cas_acq_rel(&e->record->pair.low, &word, tn__word(e->generation, TN__RELEASING))
-                   ? MUST_RECORD
-                   : ENDED;
+        if (tn__cas_acq_rel(&e->record->pair.low, &word, tn__word(e->generation, TN__RELEASING)))
+            return MUST_RECORD;
+        end_detached(e, word);
+        return ENDED;
     }
     if (tn__what_kind(e->what) == TN__KIND_RESERVATION)
         end_reservation(e);
