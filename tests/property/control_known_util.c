@@ -63,4 +63,20 @@ static const scene long_walk = {
     .budget_count = 4,
 };
 
-const scene *const control_known[] = {&after_a_cut, &stuck_for_a_while, &long_walk, NULL};
+/* A required value that was dropped has to be loaded again: then another check fails first. (No
+ * defect of the library: rare enough to be kept.) */
+static const scene dropped_and_required = {
+    .world = {.value_count = 5,
+              .values = {R(3, NONE, AT(P)), R(1, NONE, AT(H)), R(1, P, AT(D1)),
+                         R(3, NONE, AT(P) | AT(D1)), R(2, NONE, AT(P))},
+              .budget = {MC_NO_BUDGET, 8, MC_NO_BUDGET, 7, MC_NO_BUDGET, MC_NO_BUDGET, MC_NO_BUDGET,
+                         MC_NO_BUDGET},
+              .reserved = {0, 0, 0, 1},
+              .requirements = {{2, H}, {1, D1}, {0, D1}},
+              .requirement_count = 3},
+    .budget_order = {P, D1},
+    .budget_count = 2,
+};
+
+const scene *const control_known[] = {&after_a_cut, &stuck_for_a_while, &long_walk,
+                                      &dropped_and_required, NULL};

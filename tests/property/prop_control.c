@@ -6,7 +6,7 @@
  * explored states must agree (C158..C161), with the built-in policy and with policies made of
  * callbacks (C162); what was decided can be entered and reaches the predicted peaks (M182).
  *
- *   TN_PROPERTY_SEQUENCES  how many (default 40000)
+ *   TN_PROPERTY_SEQUENCES  how many (default 80000)
  *   TN_SEED                all of them
  *   TN_PROPERTY_ONLY       only this one of them
  *
@@ -26,7 +26,7 @@
 #if TN__TSAN /* there is one thread here */
 #define SCENES 4000
 #else
-#define SCENES 40000
+#define SCENES 80000
 #endif
 #define REQUESTS 8 /* for each world */
 
