@@ -205,11 +205,16 @@ static tn_status try_by_placement(tn_use *use, bool last) {
                                     use->transfer_count, &use->scope);
     if (status != TN_OK)
         return undo(use);
-    tn__scope_binding binding = {last ? TN_VERSION_ANY : use->decision->placement, acquire_all,
-                                 use};
+    tn__scope_binding binding = {.placement = last ? TN_VERSION_ANY : use->decision->placement,
+                                 .ready = acquire_all,
+                                 .context = use,
+                                 .handles = use->handles,
+                                 .handle_count = use->request->count};
     tn__scope_bind(use->scope, &binding);
     status = tn__scope_enter(use->scope);
-    if (status == TN_ERR_PLAN) { /* it was feasible when it was decided */
+    if (status == TN_ERR_PLAN || status == TN_ERR_UNAVAILABLE) {
+        /* it was feasible when it was decided, or what it found resident has gone before it could be
+         * claimed */
         tn_error *e = tn__error_current();
         e->cause_status = e->status;
         e->status = status = TN_ERR_STALE;
@@ -217,26 +222,11 @@ static tn_status try_by_placement(tn_use *use, bool last) {
     return status == TN_OK ? TN_OK : undo(use);
 }
 
-/* What the decision found resident, and so did not claim, is gone since, or being removed: the
- * decision is as good as stale. A plan that removes it is over before the next one is made. */
-static bool decide_again(tn_use *use, tn_status *status) {
-    if (use->redecisions == use->controller->redecisions)
-        return false;
-    if (*status == TN_ERR_UNAVAILABLE && tn__error_current()->busy) {
-        tn_status waited = tn__trans_wait_for(use->controller->of.trans, tn__thread_self(),
-                                              tn__error_current()->handle.index);
-        *status = waited == TN_OK ? TN_ERR_STALE : waited;
-    } else if (*status == TN_ERR_UNAVAILABLE) {
-        *status = TN_ERR_STALE;
-    }
-    return *status == TN_ERR_STALE;
-}
-
 static tn_status enter_by_placement(tn_use *use) {
     uint32_t bound = use->controller->redecisions;
     for (;;) {
         tn_status status = try_by_placement(use, bound > 0 && use->redecisions == bound);
-        if (!decide_again(use, &status))
+        if (status != TN_ERR_STALE || use->redecisions == bound)
             return status;
         use->redecisions++;
         TN__BRANCH(use_decides_again);

@@ -237,6 +237,8 @@ typedef struct tn__course {
     uint64_t placement;                /* the same for the placement number alone */
     tn_status (*ready)(void *context); /* see tn__scope_bind(); or NULL */
     void *ready_context;
+    const tn_handle *more; /* of this manager: claimed beside those of the actions */
+    size_t more_count;
     const tn_transfer_stream *streams;
     size_t stream_count;
     tn_reservation *reservations; /* room for those of the plan; made ones, in order */
@@ -278,9 +280,9 @@ TN_NODISCARD tn_status tn__stale(tn__trans *t, uint64_t expected, uint64_t actua
 /* One action of a plan in flight, whose handle is claimed; `run` is set up. Own claims and
  * removals unless run->claims. */
 TN_NODISCARD tn_status tn__step_run(tn__run *run);
-/* Distinct indices of this manager that actions name, ascending. False: no memory. */
-bool tn__handles_of(uint64_t manager, const tn__sim_part *parts, size_t count, uint64_t **out,
-                    size_t *out_count);
+/* Distinct indices of this manager that actions name, and `more`, ascending. False: no memory. */
+bool tn__handles_of(uint64_t manager, const tn__sim_part *parts, size_t count,
+                    const tn_handle *more, size_t more_count, uint64_t **out, size_t *out_count);
 /* The manager ends: its scopes count as closed. No other call on them is in progress. */
 void tn__scopes_orphan(tn__trans *t);
 /* Last first; no error counts. */
