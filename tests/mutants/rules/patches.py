@@ -13,6 +13,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 TESTS = "property.manager property.control spec."
+CONTROLLER_TESTS = "property.control spec. property.manager"
 
 
 def entries(lines):
@@ -74,7 +75,8 @@ def main():
             before.splitlines(True), after.splitlines(True), "a/" + path, "b/" + path
         )
         with open(os.path.join(out, name + ".patch"), "w", encoding="utf-8") as f:
-            f.write(f"{what}\nCaught-by: {TESTS}\n\n")
+            tests = CONTROLLER_TESTS if file.startswith("controller/") else TESTS
+            f.write(f"{what}\nCaught-by: {tests}\n\n")
             f.writelines(diff)
     for text in bad:
         print(text, file=sys.stderr)
