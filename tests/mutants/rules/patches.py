@@ -61,7 +61,7 @@ def main():
         every = list(entries(f))
     bad = [f"no mutant {name}" for name in wanted - {e[0] for e in every}]
     for name, file, what, pairs, argument in every:
-        if argument or (wanted and name not in wanted):
+        if wanted and name not in wanted:
             continue
         path = os.path.join("src", file)
         with open(os.path.join(ROOT, path), encoding="utf-8") as f:
@@ -70,6 +70,8 @@ def main():
             after = mutate(name, before, pairs)
         except ValueError as e:
             bad.append(str(e))
+            continue
+        if argument:
             continue
         diff = difflib.unified_diff(
             before.splitlines(True), after.splitlines(True), "a/" + path, "b/" + path
