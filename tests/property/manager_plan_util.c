@@ -181,6 +181,10 @@ static bool compare_head(run *r, const tn_explanation *e, const tm_plan *plan,
     if (info.missing_bytes != x->missing_bytes)
         return differ(r, "explanation.missing_bytes: %llu, by the model %llu",
                       (ull)info.missing_bytes, (ull)x->missing_bytes);
+    if (x->verdict == TM_VERDICT_FREE
+            ? info.verdict < TN_VERDICT_AFTER_EVICTION || info.verdict > TN_VERDICT_NEVER
+            : info.verdict != x->verdict)
+        return differ(r, "explanation.verdict: %u, by the model %u", info.verdict, x->verdict);
     if (info.action_count != x->action_count || info.peak_count != x->peak_count ||
         info.reservation_count != plan->reservation_count ||
         !same_reservations(reservations, count, plan))

@@ -150,11 +150,16 @@ static bool need_scope(run *r, side *s, const call *c) {
     i = free_scope(s);
     if (i == TM_SCOPES || (plan = need_plan(r, s, c)) == RUN_PLANS)
         return !failed(r);
-    tm_options none = {.expected = TN_VERSION_ANY};
-    if (tn_scope_create(s->library, s->plans[plan], NULL, &s->scopes[i]) != TN_OK)
+    tm_options o;
+    tn_run_options options = TN_RUN_OPTIONS_INIT;
+    draw_options(r, s, c->arg[2], &o);
+    options.expected_version = o.expected;
+    options.streams = o.streams;
+    options.stream_count = o.stream_count;
+    if (tn_scope_create(s->library, s->plans[plan], &options, &s->scopes[i]) != TN_OK)
         return differ(r, "a scope cannot be made: %s", tn_last_error()->message);
     s->model.scope_count += i == s->model.scope_count;
-    tm_scope_create(&s->model, &s->plan_models[plan], &none, &s->model.scopes[i]);
+    tm_scope_create(&s->model, &s->plan_models[plan], &o, &s->model.scopes[i]);
     return true;
 }
 

@@ -225,7 +225,7 @@ static void shrink_and_print(const scene *failing, const char *why) {
         printf("\nNot by itself: %s\n\n%s\n", why, text);
         return;
     }
-    for (int i = 0; i < 20 && tamer(&best); i++)
+    for (int i = 0; i < 20 && tn_test_env_u64("TN_PROPERTY_SHRINK", 1) && tamer(&best); i++)
         ;
     j.only = &best;
     (void)run_job(&j);

@@ -9,6 +9,7 @@
  *   TN_SEED                all of them
  *   TN_PROPERTY_ONLY       run only this one of them, and print it
  *   TN_PROPERTY_CALLS      run only this program, as a failure printed it
+ *   TN_PROPERTY_SHRINK     0: a failure is printed as it is
  *
  * The library runs in child processes only: a crash or a hang is a failure like any other and is
  * shrunk too.
@@ -215,9 +216,11 @@ static void shrink_and_print(const program *failing, const char *why) {
     static shrink s;
     static char text[CALLS_TEXT];
     s = (shrink){.best = *failing, .until = seconds() + SHRINK_SECONDS};
-    fewer_calls(&s);
-    tamer_calls(&s);
-    fewer_calls(&s);
+    if (tn_test_env_u64("TN_PROPERTY_SHRINK", 1)) {
+        fewer_calls(&s);
+        tamer_calls(&s);
+        fewer_calls(&s);
+    }
     printf("\nFirst failure: %s\nShrunk from %u to %u calls in %llu tries:\n\n", why,
            failing->count, s.best.count, (unsigned long long)s.tries);
     job j = {.only = &s.best, .verbose = true};

@@ -212,6 +212,8 @@ typedef struct tm_options {
     tn_transfer_stream streams[TM_STEPS];
 } tm_options;
 
+#define TM_VERDICT_FREE UINT32_MAX
+
 /* What a simulation finds (M176..M181). */
 typedef struct tm_explained {
     bool feasible;
@@ -224,7 +226,7 @@ typedef struct tm_explained {
     tn_predicted_peak peaks[TM_LOCATIONS];
     size_t listed_count;
     tn_location listed[TM_LOCATIONS]; /* a discard's protected replicas */
-    uint32_t verdict;
+    uint32_t verdict; /* TM_VERDICT_FREE: who could give the bytes back is not modelled */
     uint64_t missing_bytes;
     tn_error problem; /* as the action alone would report it */
     uint32_t problem_free;

@@ -26,6 +26,8 @@ typedef struct sim {
     size_t place_count;
     sim_place places[TM_LOCATIONS];
     sim_value values[TM_VALUES];
+    bool held;  /* one of what protects is a hold */
+    bool never; /* more than the budget can give */
 } sim;
 
 static tn_location plain(tn_location at) { return tm__host(at) ? (tn_location){at.kind, 0} : at; }
@@ -88,6 +90,7 @@ static tn_status stand(sim *s, tn_location at, uint64_t bytes) {
     m->error.requested_bytes = bytes;
     m->error_free = TM_FREE_HANDLE | (p->now.has_budget ? 0 : TM_FREE_BUDGET);
     s->out->missing_bytes = total + bytes - limit;
+    s->never = bytes > limit;
     return TN_ERR_BUDGET;
 }
 
@@ -130,6 +133,7 @@ static tn_status guarded(sim *s, const tm_value *v, const tm_materialization *x,
     now.pendings = pending_now(s, v, x);
     if (!tm__protected(&now))
         return TN_OK;
+    s->held |= now.holds > 0;
     tn_status status = tm__fail_in_use(s->m, v, &now);
     s->m->error.reason = reason;
     s->m->error_free &= ~(uint32_t)TM_FREE_REASON;
@@ -327,6 +331,11 @@ static bool problem(sim *s, uint32_t phase, uint64_t index) {
     out->index = index;
     out->problem = s->m->error;
     out->problem_free = s->m->error_free;
+    out->verdict = TN_VERDICT_NONE;
+    if (out->problem.status == TN_ERR_IN_USE)
+        out->verdict = s->held ? TN_VERDICT_BLOCKED : TN_VERDICT_AFTER_LEASES;
+    if (out->problem.status == TN_ERR_BUDGET)
+        out->verdict = s->never ? TN_VERDICT_NEVER : TM_VERDICT_FREE;
     return false;
 }
 
@@ -369,6 +378,7 @@ void tm__simulate(tm_manager *m, const tm_plan *plan, bool sequence, tm_explaine
     uint32_t kept_free = m->error_free;
     memset(out, 0, sizeof *out);
     out->feasible = true;
+    out->verdict = TN_VERDICT_FITS_NOW;
     begin(&s, m, out);
     if (sequence)
         (void)actions(&s, TN_PHASE_EXECUTE, &plan->enter);
