@@ -18,7 +18,11 @@
 #include "tn_test.h"
 
 #define SECONDS_PER_SCHEDULE 60u /* a child that does not end, though its steps are bounded */
+#if defined(__SANITIZE_ADDRESS__)
+#define DEFAULT_SCHEDULES 2000u
+#else
 #define DEFAULT_SCHEDULES 20000u
+#endif
 #define WEIGHTS 2000u /* of all scenarios together, about */
 #define NOTHING_KNOWN (~UINT64_C(0) / STRATEGY_COUNT * STRATEGY_COUNT + STRATEGY_BOUNDED)
 

@@ -119,6 +119,13 @@ tn_source world_source(uint32_t value) {
     return source;
 }
 
+tn_status world_payload_make(tn_location at, uint32_t value, tn_payload *out) {
+    payload *p = NULL;
+    tn_status status = make(W.driver, at, value, &p);
+    *out = (tn_payload){&world_type, p};
+    return status;
+}
+
 uint64_t world_payloads(void) { return live; }
 
 /* ---- Readers ---- */
