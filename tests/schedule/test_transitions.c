@@ -267,6 +267,24 @@ static void scope_scope_body(void) {
 }
 SCENARIO(scope_scope, 50)
 
+/* Plans that wait for what an exit has claimed do not keep the exit waiting. */
+static void wait_for_exit(void *argument) {
+    (void)argument;
+    for (int i = 0; i < 2; i++)
+        (void)world_ensure(2, N);
+}
+
+static void scope_exit_body(void) {
+    world_begin(TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 2, 2, 2);
+    resident(0, P);
+    make_plan(0);
+    W.placement_unknown = true;
+    RUN({"scope", in_scope, (void *)&zero}, {"waits", wait_for_exit, NULL});
+    tn_plan_destroy(plans[0]);
+    world_end();
+}
+SCENARIO(scope_exit, 30)
+
 /* The entry of one fails half-way: its reservation is given back, its claims, and what it has brought
  * stays (F1). */
 static void enter_in_vain(void *argument) {
@@ -360,11 +378,14 @@ static void serial_guard_body(void) {
 SCENARIO(serial_guard, 50)
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(ensure_ensure),  cmocka_unit_test(ensure_fails), cmocka_unit_test(ensure_full),
-    cmocka_unit_test(ensure_waits),   cmocka_unit_test(plan_plan),    cmocka_unit_test(plan_cross),
-    cmocka_unit_test(plan_transient), cmocka_unit_test(plan_between), cmocka_unit_test(plan_stale),
-    cmocka_unit_test(bytes),          cmocka_unit_test(scope_scope),  cmocka_unit_test(scope_fails),
-    cmocka_unit_test(adopt_release),  cmocka_unit_test(serial_guard),
+    cmocka_unit_test(ensure_ensure),  cmocka_unit_test(ensure_fails),
+    cmocka_unit_test(ensure_full),    cmocka_unit_test(ensure_waits),
+    cmocka_unit_test(plan_plan),      cmocka_unit_test(plan_cross),
+    cmocka_unit_test(plan_transient), cmocka_unit_test(plan_between),
+    cmocka_unit_test(plan_stale),     cmocka_unit_test(bytes),
+    cmocka_unit_test(scope_scope),    cmocka_unit_test(scope_exit),
+    cmocka_unit_test(scope_fails),    cmocka_unit_test(adopt_release),
+    cmocka_unit_test(serial_guard),
 };
 
 TN_TEST_MAIN("schedule.transitions", tests)
