@@ -28,6 +28,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/atomic.h"
 #include "tenure/status.h"
 
 #define SCHED_THREADS 8     /* at once, with the main one and the reaper */
@@ -40,6 +41,11 @@
  * replay line of the first failed schedule. */
 void sched_explore(const char *name, void (*body)(void), unsigned weight, const uint64_t *known,
                    size_t known_count);
+
+/* Fails if one of these branches was not reached by any schedule explored so far; skips if they were
+ * fewer than a run of all scenarios has. */
+
+void sched_reached(const enum tn__branch *must, size_t count);
 
 /* What became of one schedule; for tests of the explorer itself. */
 typedef struct sched_outcome {

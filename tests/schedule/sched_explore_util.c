@@ -18,10 +18,11 @@
 #include "tn_test.h"
 
 #define SECONDS_PER_SCHEDULE 60u /* a child that does not end, though its steps are bounded */
+#define FULL_SCHEDULES 20000u
 #if defined(__SANITIZE_ADDRESS__)
 #define DEFAULT_SCHEDULES 2000u
 #else
-#define DEFAULT_SCHEDULES 20000u
+#define DEFAULT_SCHEDULES FULL_SCHEDULES
 #endif
 #define WEIGHTS 2100u /* of all scenarios together, about */
 #define NOTHING_KNOWN (~UINT64_C(0) / STRATEGY_COUNT * STRATEGY_COUNT + STRATEGY_BOUNDED)
@@ -151,15 +152,35 @@ static double now(void) {
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-static void tell_branches(const char *name, const exploration *e) {
-    static const char *const names[] = {
+static const char *const branch_names[] = {
 #define NAME(branch) #branch,
-        TN__BRANCHES(NAME)
+    TN__BRANCHES(NAME)
 #undef NAME
-    };
-    for (size_t i = 0; i < TN__BRANCH_COUNT; i++)
+};
+
+/* Of all scenarios of this program so far. */
+static uint64_t all_branches[TN__BRANCH_COUNT];
+
+static void tell_branches(const char *name, const exploration *e) {
+    for (size_t i = 0; i < TN__BRANCH_COUNT; i++) {
         if (e->branches[i])
-            print_message("  %s: %s %" PRIu64 "\n", name, names[i], e->branches[i]);
+            print_message("  %s: %s %" PRIu64 "\n", name, branch_names[i], e->branches[i]);
+        all_branches[i] += e->branches[i];
+    }
+}
+
+void sched_reached(const enum tn__branch *must, size_t count) {
+    uint32_t missing = 0;
+    if (tn_test_env_u64("TN_SCHEDULES", FULL_SCHEDULES) < FULL_SCHEDULES ||
+        DEFAULT_SCHEDULES < FULL_SCHEDULES || getenv("TN_TEST"))
+        TN_SKIP("too few schedules to say which branches they reach");
+    for (size_t i = 0; i < count; i++) {
+        if (all_branches[must[i]])
+            continue;
+        print_error("no schedule reached %s\n", branch_names[must[i]]);
+        missing++;
+    }
+    assert_int_equal(missing, 0);
 }
 
 static void tell(const char *name, const exploration *e) {

@@ -283,13 +283,25 @@ static void forced_close_host_body(void) {
 }
 SCENARIO(forced_close_host, 40, 962722935163858966u)
 
+REACHES(tn__branch_consumer_finds_done, tn__branch_pending_completed,
+        tn__branch_pending_completed_by_other, tn__branch_reader_aborts_close,
+        tn__branch_reaper_sleeps, tn__branch_reaper_is_woken, tn__branch_record_goes_home,
+        tn__branch_release_lost, tn__branch_releasing_waited_for)
+
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(release_reap_helper), cmocka_unit_test(release_reaper),
-    cmocka_unit_test(racing_host),         cmocka_unit_test(racing_leaf),
-    cmocka_unit_test(racing_cuda),         cmocka_unit_test(close_acquire),
-    cmocka_unit_test(last_release_host),   cmocka_unit_test(last_release_leaf),
-    cmocka_unit_test(last_release_wait),   cmocka_unit_test(last_release_cuda),
-    cmocka_unit_test(forced_close),        cmocka_unit_test(forced_close_host),
+    cmocka_unit_test(release_reap_helper),
+    cmocka_unit_test(release_reaper),
+    cmocka_unit_test(racing_host),
+    cmocka_unit_test(racing_leaf),
+    cmocka_unit_test(racing_cuda),
+    cmocka_unit_test(close_acquire),
+    cmocka_unit_test(last_release_host),
+    cmocka_unit_test(last_release_leaf),
+    cmocka_unit_test(last_release_wait),
+    cmocka_unit_test(last_release_cuda),
+    cmocka_unit_test(forced_close),
+    cmocka_unit_test(forced_close_host),
+    cmocka_unit_test(reaches),
 };
 
 TN_TEST_MAIN("schedule.releases", tests)

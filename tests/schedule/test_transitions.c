@@ -377,6 +377,10 @@ static void serial_guard_body(void) {
 }
 SCENARIO(serial_guard, 50)
 
+REACHES(tn__branch_flow_waits_for_handle, tn__branch_flow_waits_behind,
+        tn__branch_flow_waits_for_bytes, tn__branch_flow_joins_load, tn__branch_flow_rechecks,
+        tn__branch_claims_refused, tn__branch_plan_meets_use, tn__branch_plan_is_stale)
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(ensure_ensure),  cmocka_unit_test(ensure_fails),
     cmocka_unit_test(ensure_full),    cmocka_unit_test(ensure_waits),
@@ -385,7 +389,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(plan_stale),     cmocka_unit_test(bytes),
     cmocka_unit_test(scope_scope),    cmocka_unit_test(scope_exit),
     cmocka_unit_test(scope_fails),    cmocka_unit_test(adopt_release),
-    cmocka_unit_test(serial_guard),
+    cmocka_unit_test(serial_guard),   cmocka_unit_test(reaches),
 };
 
 TN_TEST_MAIN("schedule.transitions", tests)
