@@ -40,7 +40,16 @@ static shared *shared_page(void) {
     return page;
 }
 
+#if defined(__SANITIZE_ADDRESS__)
+#define OWN_HANDLERS 1 /* AddressSanitizer's, which tell more */
+#else
+#define OWN_HANDLERS 0
+#endif
+
 static void __attribute__((noreturn)) child(void (*body)(void), const schedule *plan) {
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL};
+    for (size_t i = 0; !OWN_HANDLERS && i < sizeof faults / sizeof *faults; i++)
+        signal(faults[i], SIG_DFL); /* the parent says what happened */
     alarm(SECONDS_PER_SCHEDULE);
     sched_begin(plan, page);
     body();
@@ -123,20 +132,23 @@ static void set_add(set *s, uint64_t hash) {
 
 static uint64_t gcd(uint64_t a, uint64_t b) { return b ? gcd(b, a % b) : a; }
 
-/* The seed of the i-th schedule. Those with one preemption go through all their numbers, in steps
- * that spread any short run over the whole. */
+static uint64_t one_preemption(uint64_t points, uint64_t threads) {
+    return points * threads * (threads > 1 ? threads - 1 : 1);
+}
+
+/* The seed of the i-th schedule. Every other one has one preemption, until all their numbers were
+ * tried, in steps that spread any short run over the whole; the rest is random. */
 static uint64_t seed_of(uint64_t i, uint64_t points, uint64_t threads) {
-    uint64_t turn = i / STRATEGY_COUNT;
-    if (i % STRATEGY_COUNT == STRATEGY_ONE) {
-        uint64_t all = points * threads * (threads > 1 ? threads - 1 : 1);
+    uint64_t all = one_preemption(points, threads), number = i / 2;
+    if (i % 2 == 0 && number < all) {
         uint64_t stride = all * 618 / 1000 + 1;
         while (gcd(stride, all) != 1)
             stride++;
-        return (turn % all * stride % all + turn / all * all) * STRATEGY_COUNT + STRATEGY_ONE;
+        return number * stride % all * STRATEGY_COUNT + STRATEGY_ONE;
     }
-    uint64_t state = tn_test_seed() + turn;
+    uint64_t state = tn_test_seed() + i;
     uint64_t seed = sched_random(&state);
-    return seed / STRATEGY_COUNT * STRATEGY_COUNT + i % STRATEGY_COUNT;
+    return seed / STRATEGY_COUNT * STRATEGY_COUNT + 1 + number % (STRATEGY_COUNT - 1);
 }
 
 typedef struct exploration {
@@ -184,8 +196,7 @@ void sched_reached(const enum tn__branch *must, size_t count) {
 }
 
 static void tell(const char *name, const exploration *e) {
-    uint64_t all = e->points * e->threads * (e->threads > 1 ? e->threads - 1 : 1);
-    uint64_t tried = (e->schedules + STRATEGY_COUNT - 1 - STRATEGY_ONE) / STRATEGY_COUNT;
+    uint64_t all = one_preemption(e->points, e->threads), tried = (e->schedules + 1) / 2;
     print_message("%s: %" PRIu64 " schedules, %zu distinct, of %" PRIu64
                   " with one preemption %" PRIu64 "; %" PRIu64
                   " steps in the first, %.0f on average; %.1f s\n",
