@@ -5,6 +5,7 @@
 #   tests/<label>/*_common.c, *_util.c, backend_*.c   linked into every program of that folder
 #   tests/<label>/<prefix>_<stem>.c  program tests/<label>_<stem>, test "<label>.<stem>";
 #                                    prefixes: test_ spec_ field_ fault_ conf_ tort_ prop_ abi_
+#   tests/schedule/                  see schedule.cmake there
 #   tests/cuda/                      see cuda.cmake there; only where the CUDA Toolkit is
 #   tests/cli/*.sh                   test "cli.<stem>", run with TENURE=<the program>
 #

@@ -28,6 +28,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/atomic.h"
 #include "tenure/status.h"
 
 #define SCHED_THREADS 8     /* at once, with the main one and the reaper */
@@ -35,11 +36,16 @@
 
 /* ---- Exploring (test thread) ---- */
 
-/* Explore: `weight` is a share of 2000 in TN_SCHEDULES (20000 by default). First come the schedules
+/* Explore: `weight` is a share of 2100 in TN_SCHEDULES (20000 by default). First come the schedules
  * `known`, which failed once. Prints a line of what was run; fails the CMocka test with the text and the
  * replay line of the first failed schedule. */
 void sched_explore(const char *name, void (*body)(void), unsigned weight, const uint64_t *known,
                    size_t known_count);
+
+/* Fails if one of these branches was not reached by any schedule explored so far; skips if they were
+ * fewer than a run of all scenarios has. */
+
+void sched_reached(const enum tn__branch *must, size_t count);
 
 /* What became of one schedule; for tests of the explorer itself. */
 typedef struct sched_outcome {

@@ -18,8 +18,13 @@
 #include "tn_test.h"
 
 #define SECONDS_PER_SCHEDULE 60u /* a child that does not end, though its steps are bounded */
-#define DEFAULT_SCHEDULES 20000u
-#define WEIGHTS 2000u /* of all scenarios together, about */
+#define FULL_SCHEDULES 20000u
+#if defined(__SANITIZE_ADDRESS__)
+#define DEFAULT_SCHEDULES 2000u
+#else
+#define DEFAULT_SCHEDULES FULL_SCHEDULES
+#endif
+#define WEIGHTS 2100u /* of all scenarios together, about */
 #define NOTHING_KNOWN (~UINT64_C(0) / STRATEGY_COUNT * STRATEGY_COUNT + STRATEGY_BOUNDED)
 
 static shared *page;
@@ -35,7 +40,16 @@ static shared *shared_page(void) {
     return page;
 }
 
+#if defined(__SANITIZE_ADDRESS__)
+#define OWN_HANDLERS 1 /* AddressSanitizer's, which tell more */
+#else
+#define OWN_HANDLERS 0
+#endif
+
 static void __attribute__((noreturn)) child(void (*body)(void), const schedule *plan) {
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL};
+    for (size_t i = 0; !OWN_HANDLERS && i < sizeof faults / sizeof *faults; i++)
+        signal(faults[i], SIG_DFL); /* the parent says what happened */
     alarm(SECONDS_PER_SCHEDULE);
     sched_begin(plan, page);
     body();
@@ -118,20 +132,23 @@ static void set_add(set *s, uint64_t hash) {
 
 static uint64_t gcd(uint64_t a, uint64_t b) { return b ? gcd(b, a % b) : a; }
 
-/* The seed of the i-th schedule. Those with one preemption go through all their numbers, in steps
- * that spread any short run over the whole. */
+static uint64_t one_preemption(uint64_t points, uint64_t threads) {
+    return points * threads * (threads > 1 ? threads - 1 : 1);
+}
+
+/* The seed of the i-th schedule. Every other one has one preemption, until all their numbers were
+ * tried, in steps that spread any short run over the whole; the rest is random. */
 static uint64_t seed_of(uint64_t i, uint64_t points, uint64_t threads) {
-    uint64_t turn = i / STRATEGY_COUNT;
-    if (i % STRATEGY_COUNT == STRATEGY_ONE) {
-        uint64_t all = points * threads * (threads > 1 ? threads - 1 : 1);
+    uint64_t all = one_preemption(points, threads), number = i / 2;
+    if (i % 2 == 0 && number < all) {
         uint64_t stride = all * 618 / 1000 + 1;
         while (gcd(stride, all) != 1)
             stride++;
-        return (turn % all * stride % all + turn / all * all) * STRATEGY_COUNT + STRATEGY_ONE;
+        return number * stride % all * STRATEGY_COUNT + STRATEGY_ONE;
     }
-    uint64_t state = tn_test_seed() + turn;
+    uint64_t state = tn_test_seed() + i;
     uint64_t seed = sched_random(&state);
-    return seed / STRATEGY_COUNT * STRATEGY_COUNT + i % STRATEGY_COUNT;
+    return seed / STRATEGY_COUNT * STRATEGY_COUNT + 1 + number % (STRATEGY_COUNT - 1);
 }
 
 typedef struct exploration {
@@ -147,20 +164,39 @@ static double now(void) {
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-static void tell_branches(const char *name, const exploration *e) {
-    static const char *const names[] = {
+static const char *const branch_names[] = {
 #define NAME(branch) #branch,
-        TN__BRANCHES(NAME)
+    TN__BRANCHES(NAME)
 #undef NAME
-    };
-    for (size_t i = 0; i < TN__BRANCH_COUNT; i++)
+};
+
+/* Of all scenarios of this program so far. */
+static uint64_t all_branches[TN__BRANCH_COUNT];
+
+static void tell_branches(const char *name, const exploration *e) {
+    for (size_t i = 0; i < TN__BRANCH_COUNT; i++) {
         if (e->branches[i])
-            print_message("  %s: %s %" PRIu64 "\n", name, names[i], e->branches[i]);
+            print_message("  %s: %s %" PRIu64 "\n", name, branch_names[i], e->branches[i]);
+        all_branches[i] += e->branches[i];
+    }
+}
+
+void sched_reached(const enum tn__branch *must, size_t count) {
+    uint32_t missing = 0;
+    if (tn_test_env_u64("TN_SCHEDULES", FULL_SCHEDULES) < FULL_SCHEDULES ||
+        DEFAULT_SCHEDULES < FULL_SCHEDULES || getenv("TN_TEST"))
+        TN_SKIP("too few schedules to say which branches they reach");
+    for (size_t i = 0; i < count; i++) {
+        if (all_branches[must[i]])
+            continue;
+        print_error("no schedule reached %s\n", branch_names[must[i]]);
+        missing++;
+    }
+    assert_int_equal(missing, 0);
 }
 
 static void tell(const char *name, const exploration *e) {
-    uint64_t all = e->points * e->threads * (e->threads > 1 ? e->threads - 1 : 1);
-    uint64_t tried = (e->schedules + STRATEGY_COUNT - 1 - STRATEGY_ONE) / STRATEGY_COUNT;
+    uint64_t all = one_preemption(e->points, e->threads), tried = (e->schedules + 1) / 2;
     print_message("%s: %" PRIu64 " schedules, %zu distinct, of %" PRIu64
                   " with one preemption %" PRIu64 "; %" PRIu64
                   " steps in the first, %.0f on average; %.1f s\n",

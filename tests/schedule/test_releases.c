@@ -68,26 +68,27 @@ static void racing_host_body(void) {
 }
 SCENARIO(racing_host, 25)
 
-static loan handed_over;
-static bool handed;
+static loan handed_over[2];
+static volatile int handed;
 
 static void lend_and_release(void *argument) {
     (void)argument;
-    (void)world_visit(0, P); /* warm */
-    SCHED_OK(world_borrow(&one, 1, P, &handed_over));
-    handed = true;
-    SCHED_OK(tn_lease_release(&handed_over.lease, 0)); /* by the leaf path */
-    W.lifetimes++;
-    (void)world_visit(0, P);
+    SCHED_OK(world_visit(0, P)); /* warm */
+    for (int i = 0; i < 2; i++) {
+        SCHED_OK(world_borrow(&one, 1, P, &handed_over[i]));
+        handed = i + 1;
+        SCHED_OK(tn_lease_release(&handed_over[i].lease, 0)); /* by the leaf path */
+        W.lifetimes++;
+    }
 }
 
 static void release_handed(void *argument) {
     (void)argument;
-    for (int i = 0; i < 50 && !handed; i++)
-        sched_point();
-    if (handed)
-        SCHED_OK(tn_lease_release(&handed_over.lease, 0));
-    (void)world_visit(0, P);
+    for (int i = 0; i < 2; i++) {
+        while (handed <= i)
+            sched_pause_here();
+        SCHED_OK(tn_lease_release(&handed_over[i].lease, 0));
+    }
 }
 
 static void racing_leaf_body(void) {
@@ -96,7 +97,7 @@ static void racing_leaf_body(void) {
     RUN({"leaf", lend_and_release, NULL}, {"other", release_handed, NULL});
     world_end();
 }
-SCENARIO(racing_leaf, 25)
+SCENARIO(racing_leaf, 60)
 
 static void racing_cuda_body(void) {
     world_begin(TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 4, 4, 4);
@@ -183,7 +184,7 @@ static void lend_and_release_last(void *argument) {
     (void)argument;
     SCHED_OK(world_visit(0, P));
     SCHED_OK(world_borrow(&zero, 1, P, &shared_loan));
-    handed = true;
+    handed = 1;
     SCHED_OK(tn_lease_release(&shared_loan.lease, 0));
 }
 
@@ -253,7 +254,7 @@ static void release_leaf(void *argument) {
     (void)argument;
     SCHED_OK(world_visit(0, P));
     SCHED_OK(world_borrow(&zero, 1, P, &shared_loan));
-    handed = true;
+    handed = 1;
     SCHED_OK(tn_lease_release(&shared_loan.lease, 0));
     SCHED_CHECK(!tn_lease_active(&shared_loan.lease));
 }
@@ -282,13 +283,25 @@ static void forced_close_host_body(void) {
 }
 SCENARIO(forced_close_host, 40, 962722935163858966u)
 
+REACHES(tn__branch_consumer_finds_done, tn__branch_pending_completed,
+        tn__branch_pending_completed_by_other, tn__branch_reader_aborts_close,
+        tn__branch_reaper_sleeps, tn__branch_reaper_is_woken, tn__branch_record_goes_home,
+        tn__branch_release_lost, tn__branch_releasing_waited_for)
+
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(release_reap_helper), cmocka_unit_test(release_reaper),
-    cmocka_unit_test(racing_host),         cmocka_unit_test(racing_leaf),
-    cmocka_unit_test(racing_cuda),         cmocka_unit_test(close_acquire),
-    cmocka_unit_test(last_release_host),   cmocka_unit_test(last_release_leaf),
-    cmocka_unit_test(last_release_wait),   cmocka_unit_test(last_release_cuda),
-    cmocka_unit_test(forced_close),        cmocka_unit_test(forced_close_host),
+    cmocka_unit_test(release_reap_helper),
+    cmocka_unit_test(release_reaper),
+    cmocka_unit_test(racing_host),
+    cmocka_unit_test(racing_leaf),
+    cmocka_unit_test(racing_cuda),
+    cmocka_unit_test(close_acquire),
+    cmocka_unit_test(last_release_host),
+    cmocka_unit_test(last_release_leaf),
+    cmocka_unit_test(last_release_wait),
+    cmocka_unit_test(last_release_cuda),
+    cmocka_unit_test(forced_close),
+    cmocka_unit_test(forced_close_host),
+    cmocka_unit_test(reaches),
 };
 
 TN_TEST_MAIN("schedule.releases", tests)

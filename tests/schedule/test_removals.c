@@ -101,60 +101,88 @@ static void many_drop_body(void) {
 }
 SCENARIO(many_drop, 60)
 
-/* A refusal names the replica that is in use, not the other one. */
-static bool discard_over;
+/* A reader that aborts one removal and then fails by another: the first one tries again. */
+static void drop_value(void *argument) {
+    uint32_t value = *(const uint32_t *)argument;
+    world_only_removes(true);
+    (void)world_drop(value, P);
+}
 
-static void borrow_until_over(void *argument) {
+static void two_removals_body(void) {
+    world_begin(TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 4, 4, 4);
+    world_on_host(2);
+    RUN({"two", borrow_two, NULL}, {"drop 0", drop_value, (void *)&zero},
+        {"drop 1", drop_value, (void *)&one});
+    world_end();
+}
+SCENARIO(two_removals, 60)
+
+/* A refusal names the replica that is in use, not the other one. Each round one loan, which lasts as
+ * long as the attempt to discard. */
+#define ROUNDS 4
+static volatile int begun, tried, ended;
+
+static void borrow_until_tried(void *argument) {
     static const uint32_t both[] = {1, 0}; /* by the slow path */
     loan l;
     (void)argument;
-    if (world_borrow(both, 2, P, &l) != TN_OK)
-        return;
-    while (!discard_over)
-        sched_pause_here();
-    world_return(&l, 0);
+    for (int i = 1; i <= ROUNDS; i++) {
+        begun = i;
+        if (world_borrow(both, 2, P, &l) != TN_OK)
+            break;
+        while (tried < i)
+            sched_pause_here();
+        world_return(&l, 0);
+        ended = i;
+    }
+    begun = ended = ROUNDS;
 }
 
 static void discard_two_places(void *argument) {
     (void)argument;
-    if (world_discard(1) == TN_ERR_IN_USE) {
-        SCHED_EQUAL(tn_last_error()->at.kind, TN_LOCATION_PAGEABLE);
-        SCHED_CHECK(tn_last_error()->use_count == 1);
+    for (int i = 1; i <= ROUNDS; i++) {
+        while (begun < i)
+            sched_pause_here();
+        tn_status status = world_discard(1);
+        if (status == TN_ERR_IN_USE) {
+            SCHED_EQUAL(tn_last_error()->at.kind, TN_LOCATION_PAGEABLE);
+            SCHED_EQUAL(tn_last_error()->use_count, 1);
+        }
+        tried = i;
+        while (ended < i)
+            sched_pause_here();
     }
-    discard_over = true;
 }
 
 static void discard_refused_body(void) {
     world_begin(TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 4, 4, 4);
     world_on_host(2);
     SCHED_OK(world_ensure(1, N));
-    RUN({"borrow", borrow_until_over, NULL}, {"discard", discard_two_places, NULL});
+    RUN({"borrow", borrow_until_tried, NULL}, {"discard", discard_two_places, NULL});
     world_end();
 }
-SCENARIO(discard_refused, 40)
+SCENARIO(discard_refused, 100)
 
-/* ---- Collecting what was replaced, under readers ---- */
+/* ---- Collecting what was replaced, under a reader ---- */
 
-static void step_thrice(void *argument) {
-    uint64_t completed = 0;
+static void visit_once(void *argument) {
     (void)argument;
-    for (int i = 0; i < 3; i++)
-        SCHED_OK(tn_manager_step(W.m, &completed));
+    (void)world_visit(1, P); /* a thread's first one: by the slow path */
 }
 
-static void borrow_two_twice(void *argument) {
-    borrow_two(argument);
-    borrow_two(argument);
+static void step_once(void *argument) {
+    uint64_t completed = 0;
+    (void)argument;
+    SCHED_OK(tn_manager_step(W.m, &completed));
 }
 
 static void collect_body(void) {
     world_begin(TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 4, 4, 4);
-    world_on_host(3);
-    RUN({"two", borrow_two_twice, NULL}, {"drop", drop_and_ensure, NULL},
-        {"collect", step_thrice, NULL});
+    world_on_host(2);
+    RUN({"visit", visit_once, NULL}, {"drop", drop_once, NULL}, {"collect", step_once, NULL});
     world_end();
 }
-SCENARIO(collect, 40)
+SCENARIO(collect, 100)
 
 /* ---- Move ---- */
 
@@ -196,15 +224,24 @@ static void thread_exit_scan_body(void) {
 }
 SCENARIO(thread_exit_scan, 60)
 
+REACHES(tn__branch_reader_aborts_removal, tn__branch_reader_finds_taken,
+        tn__branch_reader_finds_gone_looks_again, tn__branch_reader_finds_gone_fails,
+        tn__branch_leaf_acquire_undone, tn__branch_removal_waits_for_acquiring,
+        tn__branch_removal_sees_pin, tn__branch_removal_aborted_granted,
+        tn__branch_removal_aborted_failed, tn__branch_removal_taken, tn__branch_slot_taken_over,
+        tn__branch_plan_meets_use)
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(acquire_many_discard),
     cmocka_unit_test(acquire_or_drop),
     cmocka_unit_test(leaf_drop),
     cmocka_unit_test(many_drop),
+    cmocka_unit_test(two_removals),
     cmocka_unit_test(discard_refused),
     cmocka_unit_test(collect),
     cmocka_unit_test(move_acquire),
     cmocka_unit_test(thread_exit_scan),
+    cmocka_unit_test(reaches),
 };
 
 TN_TEST_MAIN("schedule.removals", tests)

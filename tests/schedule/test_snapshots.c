@@ -123,11 +123,11 @@ static void snapshot_release_body(void) {
 }
 SCENARIO(snapshot_release, 40)
 
+REACHES(tn__branch_snapshot_again, tn__branch_snapshot_inexact, tn__branch_pending_completed)
+
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(snapshot_leases),
-    cmocka_unit_test(snapshot_commit),
-    cmocka_unit_test(lives),
-    cmocka_unit_test(snapshot_release),
+    cmocka_unit_test(snapshot_leases),  cmocka_unit_test(snapshot_commit), cmocka_unit_test(lives),
+    cmocka_unit_test(snapshot_release), cmocka_unit_test(reaches),
 };
 
 TN_TEST_MAIN("schedule.snapshots", tests)

@@ -116,18 +116,36 @@ static void plan_cross_body(void) {
 }
 SCENARIO(plan_cross, 50)
 
-/* A plan between a reader and a reservation: it runs whole, or nothing of it (TN_ERR_PLAN_EXEC
- * would fail the schedule). */
-static void exchange_or_not(void *argument) {
-    const tn_action actions[] = {tn_action_drop(W.values[0], P), tn_action_ensure(W.values[1], P)};
-    tn_status *out = argument;
-    *out = world_actions(actions, 2, 2);
+/* Two plans that use the same bytes for a while, and a reader of what is there for that while only:
+ * both run, and nobody is lent what its plan removes. */
+static void pass_through(void *argument) {
+    uint32_t value = *(const uint32_t *)argument;
+    const tn_action actions[] = {tn_action_ensure(W.values[value], P),
+                                 tn_action_drop(W.values[value], P)};
+    SCHED_OK(world_actions(actions, 2, 2));
 }
 
 static void visit_0(void *argument) {
     (void)argument;
     (void)world_visit(0, P);
     (void)world_visit(1, P);
+}
+
+static void plan_transient_body(void) {
+    world_begin(TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 1, 2, 2);
+    RUN({"first", pass_through, (void *)&zero}, {"second", pass_through, (void *)&one},
+        {"visit", visit_0, NULL});
+    SCHED_EQUAL(W.loads[0] + W.loads[1], 2);
+    world_end();
+}
+SCENARIO(plan_transient, 50)
+
+/* A plan between a reader and a reservation: it runs whole, or nothing of it (TN_ERR_PLAN_EXEC
+ * would fail the schedule). */
+static void exchange_or_not(void *argument) {
+    const tn_action actions[] = {tn_action_drop(W.values[0], P), tn_action_ensure(W.values[1], P)};
+    tn_status *out = argument;
+    *out = world_actions(actions, 2, 2);
 }
 
 static void reserve_some(void *argument) {
@@ -249,6 +267,97 @@ static void scope_scope_body(void) {
 }
 SCENARIO(scope_scope, 50)
 
+/* Plans that wait for what an exit has claimed do not keep the exit waiting. */
+static void wait_for_exit(void *argument) {
+    (void)argument;
+    for (int i = 0; i < 2; i++)
+        (void)world_ensure(2, N);
+}
+
+static void scope_exit_body(void) {
+    world_begin(TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 2, 2, 2);
+    resident(0, P);
+    make_plan(0);
+    W.placement_unknown = true;
+    RUN({"scope", in_scope, (void *)&zero}, {"waits", wait_for_exit, NULL});
+    tn_plan_destroy(plans[0]);
+    world_end();
+}
+SCENARIO(scope_exit, 30)
+
+/* The entry of one fails half-way: its reservation is given back, its claims, and what it has brought
+ * stays (F1). */
+static void enter_in_vain(void *argument) {
+    tn_scope *scope = NULL;
+    (void)argument;
+    SCHED_OK(tn_scope_create(W.m, plans[0], NULL, &scope));
+    SCHED_EQUAL(tn_scope_enter(scope), TN_ERR_PLAN_EXEC);
+    SCHED_OK(tn_scope_destroy(scope));
+}
+
+static void reserve_room(void *argument) {
+    tn_reservation r;
+    (void)argument;
+    if (world_reserve(N, WORLD_BYTES, &r) == TN_OK)
+        world_unreserve(&r);
+}
+
+static void scope_fails_body(void) {
+    look l;
+    world_begin(TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 2, 3, 2);
+    resident(0, P);
+    resident(1, P);
+    make_plan(0);
+    make_plan(1);
+    W.fail_loads[2] = 1;
+    W.placement_unknown = true;
+    RUN({"fails", enter_in_vain, NULL}, {"second", in_scope, (void *)&one},
+        {"reserve", reserve_room, NULL});
+    world_snapshot(&l);
+    SCHED_EQUAL(l.reserved[1], 0);
+    tn_plan_destroy(plans[0]);
+    tn_plan_destroy(plans[1]);
+    W.lifetimes += 2; /* the reservation that was made and given back */
+    world_end();
+}
+SCENARIO(scope_fails, 30)
+
+/* ---- Adoption from a reservation ---- */
+
+static tn_reservation shared;
+
+static void adopt_reserved(void *argument) {
+    tn_payload payload;
+    tn_handle handle;
+    tn_status *out = argument;
+    SCHED_OK(world_payload_make(P, 0, &payload));
+    *out = tn_manager_adopt_reserved(W.m, payload, P, TN_EXCLUSIVE, &shared, &handle);
+    if (*out != TN_OK)
+        tn_payload_destroy(payload);
+}
+
+static void release_reserved(void *argument) {
+    (void)argument;
+    SCHED_OK(tn_reservation_release(&shared));
+}
+
+/* The bytes go to one of them: to the value, or back. */
+static void adopt_release_body(void) {
+    look l;
+    world_begin(TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 4, 2, 2);
+    W.placement_unknown = true;
+    SCHED_OK(world_reserve(P, WORLD_BYTES, &shared));
+    W.lifetimes++; /* its release, by whomever */
+    RUN({"adopt", adopt_reserved, &outcome[0]}, {"adopt too", adopt_reserved, &outcome[1]},
+        {"release", release_reserved, NULL});
+    SCHED_CHECK(outcome[0] != TN_OK || outcome[1] != TN_OK);
+    world_snapshot(&l);
+    SCHED_EQUAL(l.used[0], (outcome[0] == TN_OK || outcome[1] == TN_OK) * WORLD_BYTES);
+    SCHED_EQUAL(l.reserved[0], 0);
+    world_end();
+}
+SCENARIO(adopt_release, 30)
+
 /* ---- The serial manager: a callback keeps everybody out ---- */
 
 static void visit_or_refused(void *argument) {
@@ -268,11 +377,19 @@ static void serial_guard_body(void) {
 }
 SCENARIO(serial_guard, 50)
 
+REACHES(tn__branch_flow_waits_for_handle, tn__branch_flow_waits_behind,
+        tn__branch_flow_waits_for_bytes, tn__branch_flow_joins_load, tn__branch_flow_rechecks,
+        tn__branch_claims_refused, tn__branch_plan_meets_use, tn__branch_plan_is_stale)
+
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(ensure_ensure), cmocka_unit_test(ensure_fails), cmocka_unit_test(ensure_full),
-    cmocka_unit_test(ensure_waits),  cmocka_unit_test(plan_plan),    cmocka_unit_test(plan_cross),
-    cmocka_unit_test(plan_between),  cmocka_unit_test(plan_stale),   cmocka_unit_test(bytes),
-    cmocka_unit_test(scope_scope),   cmocka_unit_test(serial_guard),
+    cmocka_unit_test(ensure_ensure),  cmocka_unit_test(ensure_fails),
+    cmocka_unit_test(ensure_full),    cmocka_unit_test(ensure_waits),
+    cmocka_unit_test(plan_plan),      cmocka_unit_test(plan_cross),
+    cmocka_unit_test(plan_transient), cmocka_unit_test(plan_between),
+    cmocka_unit_test(plan_stale),     cmocka_unit_test(bytes),
+    cmocka_unit_test(scope_scope),    cmocka_unit_test(scope_exit),
+    cmocka_unit_test(scope_fails),    cmocka_unit_test(adopt_release),
+    cmocka_unit_test(serial_guard),   cmocka_unit_test(reaches),
 };
 
 TN_TEST_MAIN("schedule.transitions", tests)

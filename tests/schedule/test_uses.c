@@ -169,10 +169,13 @@ static void use_stale_body(void) {
 }
 SCENARIO(use_stale, 50)
 
+REACHES(tn__branch_use_hits, tn__branch_use_decides_again, tn__branch_plan_is_stale,
+        tn__branch_flow_waits_for_bytes, tn__branch_reader_finds_taken)
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(use_use_fit),    cmocka_unit_test(use_use_evict),
     cmocka_unit_test(use_use_device), cmocka_unit_test(use_drop),
-    cmocka_unit_test(use_stale),
+    cmocka_unit_test(use_stale),      cmocka_unit_test(reaches),
 };
 
 TN_TEST_MAIN("schedule.uses", tests)

@@ -50,6 +50,9 @@ void world_end(void);
 void world_on_host(uint32_t count);
 void world_on_device(void);
 
+/* A payload of a value that no manager has yet. */
+tn_status world_payload_make(tn_location at, uint32_t value, tn_payload *out);
+
 /* ---- Operations: refusals that any schedule may bring are returned, others fail it ---- */
 
 tn_status world_ensure(uint32_t value, tn_location at);

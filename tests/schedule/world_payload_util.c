@@ -47,6 +47,7 @@ static tn_status make(tn_driver *driver, tn_location at, uint64_t value, payload
 
 static void destroy(void *data) {
     payload *p = data;
+    sched_point(); /* its storage is still there */
     if (p->block == NULL)
         sched_fail(__FILE__, __LINE__, "a payload was destroyed twice");
     p->serial = DEAD;
@@ -117,6 +118,13 @@ tn_source world_source(uint32_t value) {
     source.load = load;
     source.context = (void *)(uintptr_t)value; /* a number, never followed */
     return source;
+}
+
+tn_status world_payload_make(tn_location at, uint32_t value, tn_payload *out) {
+    payload *p = NULL;
+    tn_status status = make(W.driver, at, value, &p);
+    *out = (tn_payload){&world_type, p};
+    return status;
 }
 
 uint64_t world_payloads(void) { return live; }
