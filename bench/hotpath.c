@@ -23,6 +23,9 @@ typedef struct work {
     tn_stream stream;
     tn_location at;
     size_t count; /* values of one operation */
+    tn_controller *controller;
+    tn_request *request;
+    tn_use *use;
 } work;
 
 static void ok(tn_status status, const char *what) {
@@ -60,7 +63,34 @@ static void build(work *w, bool cuda, size_t count) {
     }
 }
 
+/* A use of the same values and one reservation, bound to placement, so that entering it is a hit. */
+static void build_use(work *w) {
+    tn_controller_config config = TN_CONTROLLER_CONFIG_INIT;
+    tn_requirement requirements[VALUES];
+    tn_reservation_spec reservation = {w->at, 4096, "bench"};
+    config.binding = TN_BIND_PLACEMENT;
+    OK(tn_controller_create(w->m, &config, &w->controller));
+    for (size_t i = 0; i < w->count; i++)
+        requirements[i] = (tn_requirement){w->handles[i], w->at};
+    tn_request_spec spec = TN_REQUEST_SPEC_INIT;
+    spec.name = "bench";
+    spec.requirements = requirements;
+    spec.requirement_count = w->count;
+    spec.reservations = &reservation;
+    spec.reservation_count = 1;
+    OK(tn_request_create(&spec, &w->request));
+    OK(tn_use_create(w->controller, w->request, NULL, &w->use));
+}
+
+static void drop_use(work *w) {
+    tn_use_destroy(w->use);
+    tn_controller_destroy(w->controller);
+    tn_request_destroy(w->request);
+}
+
 static void drop(work *w) {
+    if (w->use)
+        drop_use(w);
     OK(tn_manager_close(w->m, 0));
     OK(tn_manager_destroy(w->m));
     if (w->stream)
@@ -111,6 +141,16 @@ COUNTED static unsigned pairs_reserve(const work *w, uint64_t n) {
     return bad;
 }
 
+COUNTED static unsigned pairs_use(const work *w, uint64_t n) {
+    unsigned bad = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        bad |= tn_use_enter(w->use);
+        bad |= tn_use_exit(w->use);
+        bad |= tn_use_reset(w->use);
+    }
+    return bad;
+}
+
 COUNTED static unsigned pairs_version(const work *w, uint64_t n) {
     unsigned bad = 0;
     for (uint64_t i = 0; i < n; i++) {
@@ -126,7 +166,8 @@ static const struct {
     bool cuda;
     size_t count;
 } CASES[] = {
-    {"lease_host_1", pairs_lease, false, 1},     {"lease_host_8", pairs_lease, false, 8},
+    {"lease_host_1", pairs_lease, false, 1},     {"lease_host_4", pairs_lease, false, 4},
+    {"lease_host_8", pairs_lease, false, 8},     {"use_host_4", pairs_use, false, 4},
     {"hold_host_1", pairs_hold, false, 1},       {"hold_host_8", pairs_hold, false, 8},
     {"reserve_host", pairs_reserve, false, 1},   {"lease_cuda_1", pairs_lease_cuda, true, 1},
     {"lease_cuda_8", pairs_lease_cuda, true, 8}, {"hold_cuda_1", pairs_hold, true, 1},
@@ -139,6 +180,8 @@ int main(int argc, char **argv) {
             continue;
         static work w;
         build(&w, CASES[i].cuda, CASES[i].count);
+        if (CASES[i].pairs == pairs_use)
+            build_use(&w);
         unsigned bad = CASES[i].pairs(&w, WARM_UP);
         bad |= CASES[i].pairs(&w, strtoull(argv[2], NULL, 10));
         drop(&w);
