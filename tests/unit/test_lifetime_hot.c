@@ -16,18 +16,16 @@ struct scene {
     tn_use *use;
 };
 
-static const tn_location PINNED = {TN_LOCATION_PINNED, 0};
-
 /* A request of a and b at P and c pinned, with 8 bytes at P and 4 pinned. */
 static struct scene scene_of(struct spec *f) {
-    struct scene s = {.m = MANAGER(f, {P, 256}, {{TN_LOCATION_PINNED, 0}, 64})};
+    struct scene s = {.m = MANAGER(f, {P, 256}, {N, 64})};
     tn_controller_config config = TN_CONTROLLER_CONFIG_INIT;
     tn_request_spec spec = TN_REQUEST_SPEC_INIT;
     for (size_t i = 0; i < 3; i++)
         s.v[i] = adopt_rep(f, s.m, P);
-    ensure(s.m, s.v[2], PINNED);
-    tn_requirement need[] = {{s.v[0], P}, {s.v[2], PINNED}, {s.v[1], P}};
-    tn_reservation_spec reserve[] = {{P, 8, "first, with a long name"}, {PINNED, 4, "second"}};
+    ensure(s.m, s.v[2], N);
+    tn_requirement need[] = {{s.v[0], P}, {s.v[2], N}, {s.v[1], P}};
+    tn_reservation_spec reserve[] = {{P, 8, "first, with a long name"}, {N, 4, "second"}};
     spec.name = "hot";
     spec.requirements = need;
     spec.requirement_count = 3;
@@ -200,9 +198,9 @@ static void use_hit_takes_all_at_once(void **state) {
     assert_int_equal(info.hit, 1);
     assert_int_equal(version(s.m), before + 4); /* two leases, two reservations */
     assert_int_equal(reserved(s.m, P), 8);
-    assert_int_equal(reserved(s.m, PINNED), 4);
+    assert_int_equal(reserved(s.m, N), 4);
     assert_int_equal(protection_of(s.m, mat_of(s.m, s.v[0], P)).uses, 1);
-    assert_int_equal(protection_of(s.m, mat_of(s.m, s.v[2], PINNED)).uses, 1);
+    assert_int_equal(protection_of(s.m, mat_of(s.m, s.v[2], N)).uses, 1);
     assert_int_equal(protection_of(s.m, mat_of(s.m, s.v[2], P)).uses, 0);
     assert_no_memory_asked(tn_use_exit(s.use));
     assert_int_equal(version(s.m), before + 8);
@@ -216,7 +214,7 @@ static void use_hit_takes_all_at_once(void **state) {
 static void use_without_room_leaves_nothing(void **state) {
     struct scene s = scene_of(*state);
     warm_up(&s);
-    tn_reservation all = reserve(s.m, PINNED, remaining(s.m, PINNED) - 3, "all but three");
+    tn_reservation all = reserve(s.m, N, remaining(s.m, N) - 3, "all but three");
     struct spec_peaks at_p = peaks(s.m, P);
     uint64_t before = version(s.m);
     assert_status(tn_use_enter(s.use), TN_ERR_PLAN);
@@ -243,7 +241,7 @@ static void use_is_exited_by_another_thread(void **state) {
     assert_ok(tn_use_enter(s.use));
     OP_START(&op, exit_use, &s, 0);
     assert_status(op_end(&op), TN_OK);
-    assert_int_equal(reserved(s.m, PINNED), 0);
+    assert_int_equal(reserved(s.m, N), 0);
     scene_end(&s);
 }
 
