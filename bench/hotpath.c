@@ -5,8 +5,10 @@
  * else. The first pairs run before the function whose instructions are counted, which brings
  * thread records, streams and event pools into being.
  *
- *     hotpath CASE N      (see the table at the end for the cases)
+ *     hotpath CASE N      (see the table at the end for the cases; also use_workers_1 to _4: that
+ *                         many threads, each with N pairs of the same use)
  */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -160,6 +162,41 @@ COUNTED static unsigned pairs_version(const work *w, uint64_t n) {
     return bad;
 }
 
+/* ---- Uses by several workers (tests/abi/abi_scaling.py) ---- */
+
+#define WORKERS_MAX 4
+
+typedef struct worker {
+    work w; /* the same manager, controller, values and budget; a use of its own */
+    uint64_t n;
+    unsigned bad;
+    pthread_t thread;
+} worker;
+
+static void *worker_main(void *arg) {
+    worker *me = arg;
+    me->bad = pairs_use(&me->w, WARM_UP);
+    me->bad |= pairs_use(&me->w, me->n);
+    return NULL;
+}
+
+/* Each of `count` workers makes n pairs. */
+static unsigned uses_by_workers(const work *w, unsigned count, uint64_t n) {
+    worker workers[WORKERS_MAX];
+    unsigned bad = 0;
+    for (unsigned i = 0; i < count; i++) {
+        workers[i] = (worker){.w = *w, .n = n};
+        OK(tn_use_create(w->controller, w->request, NULL, &workers[i].w.use));
+        bad |= pthread_create(&workers[i].thread, NULL, worker_main, &workers[i]) != 0;
+    }
+    for (unsigned i = 0; i < count; i++) {
+        bad |= pthread_join(workers[i].thread, NULL) != 0;
+        bad |= workers[i].bad;
+        tn_use_destroy(workers[i].w.use);
+    }
+    return bad;
+}
+
 static const struct {
     const char *name;
     unsigned (*pairs)(const work *w, uint64_t n);
@@ -174,7 +211,24 @@ static const struct {
     {"reserve_cuda", pairs_reserve, true, 1},    {"state_version", pairs_version, false, 1},
 };
 
+/* use_workers_COUNT */
+static int run_workers(const char *name, uint64_t n) {
+    static work w;
+    unsigned count = (unsigned)strtoul(name + strlen("use_workers_"), NULL, 10);
+    if (count < 1 || count > WORKERS_MAX)
+        return 2;
+    build(&w, false, 4);
+    build_use(&w);
+    unsigned bad = uses_by_workers(&w, count, n);
+    drop(&w);
+    if (bad)
+        fprintf(stderr, "hotpath: %s: a call failed\n", name);
+    return bad != 0;
+}
+
 int main(int argc, char **argv) {
+    if (argc == 3 && strncmp(argv[1], "use_workers_", strlen("use_workers_")) == 0)
+        return run_workers(argv[1], strtoull(argv[2], NULL, 10));
     for (size_t i = 0; argc == 3 && i < sizeof CASES / sizeof CASES[0]; i++) {
         if (strcmp(argv[1], CASES[i].name) != 0)
             continue;

@@ -176,11 +176,19 @@ static bool give_up_move(tn__walk *w, uint32_t base, const tn__release *undone, 
     return false;
 }
 
-/* The first dead end was met while a visit's results were still coming: it and the moves that are
- * being made room for are judged before more of them do, each at its own state, once. True: one was
+/* The frames above one; their states are undone. */
+static void pop_above(tn__walk *w, uint32_t base) {
+    while (w->frame_count > base + 1) {
+        if (tn__walk_top(w)->kind == TN__VISIT)
+            tn__walk_leave_path(w);
+        tn__walk_pop(w);
+    }
+}
+
+/* The first dead end was met while a visit's results were still coming: it, and the moves that are
+ * being made room for, are judged before more of them do, each at its own state, once. True: one was
  * given up, and what is on top is to be resumed. */
-static bool give_up(tn__walk *w, tn_status *status) {
-    uint32_t base = tn__walk_top(w)->base;
+static bool give_up(tn__walk *w, uint32_t base, tn_status *status) {
     size_t mark = w->frames[base].mark, count = w->release_count;
     tn__release *undone = tn__alloc((count - mark) * sizeof *undone);
     w->frames[base].judged = true;
@@ -192,14 +200,25 @@ static bool give_up(tn__walk *w, tn_status *status) {
         memcpy(undone, &w->releases[mark], (count - mark) * sizeof *undone);
     tn__state_undo(w, mark);
     bool hopeless = tn__hopeless(w, status);
-    while (hopeless && w->frame_count > base + 1)
-        tn__walk_pop(w);
-    if (hopeless)
+    if (hopeless) {
+        pop_above(w, base);
         *status = fail_visit(w);
-    else if (*status == TN_OK)
+    } else if (*status == TN_OK && base == tn__walk_top(w)->base) {
         hopeless = give_up_move(w, base, undone, count, status);
+    } else if (*status == TN_OK && !redo(w, undone, mark, count)) {
+        *status = tn__no_memory();
+    }
     tn__free(undone);
     return hopeless;
+}
+
+/* The initial state first, then the visit that the frame on top works for. */
+static bool give_up_some(tn__walk *w, tn_status *status) {
+    if (w->frame_count > 1 && !w->frames[0].judged && give_up(w, 0, status))
+        return true;
+    const frame *f = tn__walk_top(w);
+    return *status == TN_OK && f->kind != TN__VISIT && !w->frames[f->base].judged &&
+           give_up(w, f->base, status);
 }
 
 /* ---- Delivery --------------------------------------------------------------------------- */
@@ -470,8 +489,7 @@ static enum outcome resume_rooms(tn__walk *w, tn_status *status) {
 
 static enum outcome resume(tn__walk *w, tn_status *status) {
     tn__state_undo(w, tn__walk_top(w)->mark);
-    if (w->dead_ends && tn__walk_top(w)->kind != TN__VISIT &&
-        !w->frames[tn__walk_top(w)->base].judged && give_up(w, status))
+    if (w->dead_ends && give_up_some(w, status))
         return *status == TN_OK ? GO_ON : FAILED;
     if (*status != TN_OK)
         return FAILED;

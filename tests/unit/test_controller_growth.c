@@ -103,7 +103,7 @@ static void impossible(struct spec *f, unsigned c) {
 static void impossible_request_is_refused_in_as_many_states_as_candidates(void **state) {
     impossible(*state, 17);
     impossible(*state, 40);
-    impossible(*state, 400);
+    impossible(*state, 1000);
 }
 
 /* ---- A bad early choice f, then a dead end that does not depend on the drops (CC138) ---- */

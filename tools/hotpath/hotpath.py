@@ -70,7 +70,7 @@ def build(folder):
     # No PLT in the program either: the caller's loop should show the library, not the linker.
     run([compiler(folder), "-std=gnu11", "-O2", "-gdwarf-4", "-fno-plt",
          "-I" + os.path.join(SOURCE, "include"), os.path.join(SOURCE, "bench", "hotpath.c"),
-         "-o", program, "-L" + folder, "-ltenure", "-Wl,-rpath," + folder], env=clean)
+         "-o", program, "-pthread", "-L" + folder, "-ltenure", "-Wl,-rpath," + folder], env=clean)
     return os.path.join(folder, LIBRARY), program
 
 
