@@ -328,6 +328,8 @@ void tn__memory_free(tn__walk *w);
 
 /* proof.c: whether nothing below this state can succeed. *status: no memory. */
 bool tn__hopeless(tn__walk *w, tn_status *status);
+/* The same once a piece with one replica has moved, after whatever makes room for it. */
+bool tn__hopeless_move(tn__walk *w, uint32_t piece, tn__loc to, tn_status *status);
 void tn__proof_free(tn__walk *w);
 
 /* walk.c: TN_OK found; TN_ERR_PLAN with w->exhausted: infeasible; TN_ERR_SEARCH_LIMIT with
