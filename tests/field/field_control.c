@@ -219,71 +219,6 @@ static void f_d09_the_one_that_is_free(void **state) {
     field_conserved(m);
 }
 
-/* ---- F-D10: clean values are never written down ---------------------------------------------------- */
-
-#define PAGE 4096u
-
-static void tiers_c0_to_p(struct control *c, struct spec *f, tn_manager *m) {
-    static const tn_location below[] = {{TN_LOCATION_PAGEABLE, 0}};
-    tn_tier tier = {C0, below, 1};
-
-    control_begin(c, f, m, &tier, 1);
-}
-
-static tn_sim_traffic traffic(struct spec *f, tn_location from, tn_location to) {
-    tn_sim_traffic t = {.size = sizeof t};
-
-    assert_ok(tn_sim_read_traffic(f->sim, from, to, &t));
-    return t;
-}
-
-static void f_d10_clean_values_are_dropped(void **state) {
-    struct spec *f = *state;
-    tn_manager *m = MANAGER(f, {C0, 50 * PAGE});
-    tt_source *source = spec_source(f);
-    tn_handle h[200];
-    struct control c;
-
-    tiers_c0_to_p(&c, f, m);
-    for (int i = 0; i < 200; i++)
-        h[i] = field_src(m, source, PAGE);
-    for (int i = 0; i < 600; i++)
-        control_use(&c, h[i % 200], C0);
-    assert_int_equal(source->calls, 600);
-    assert_int_equal(c.drops, 550);
-    assert_int_equal(c.moves, 0);
-    assert_int_equal(traffic(f, C0, P).bytes, 0);
-    control_end(&c);
-    field_conserved(m);
-}
-
-static void f_d10_sole_copies_are_moved_once(void **state) {
-    struct spec *f = *state;
-    tn_manager *m = MANAGER(f, {C0, 50 * PAGE});
-    tt_source *source = spec_source(f);
-    tn_handle adopted[50], h[150];
-    struct control c;
-
-    tiers_c0_to_p(&c, f, m);
-    for (int i = 0; i < 50; i++)
-        adopted[i] = field_adopt(f, m, C0, TN_REPLICABLE, PAGE, 1);
-    for (int i = 0; i < 150; i++)
-        h[i] = field_src(m, source, PAGE);
-    for (int i = 0; i < 150; i++)
-        control_use(&c, h[i], C0);
-    for (int i = 0; i < 50; i++)
-        control_use(&c, adopted[i], C0);
-    for (int i = 0; i < 50; i++)
-        control_use(&c, h[i], C0);
-    assert_int_equal(c.moves, 50);
-    assert_int_equal(c.drops, 200);
-    assert_int_equal(source->calls, 200);
-    assert_int_equal(traffic(f, C0, P).bytes, 50 * PAGE);
-    assert_int_equal(traffic(f, C0, P).copies, 50);
-    control_end(&c);
-    field_conserved(m);
-}
-
 /* ---- F-D24: nearly everything is protected ------------------------------------------------------------ */
 
 static void f_d24_releasing_nothing(void **state) {
@@ -344,9 +279,8 @@ static const char *enter_all(int index, void *arg) {
     struct deciders *x = arg;
     tn_scope *scope = NULL;
 
-    TN_WORKER_STATUS(tn_controller_scope(x->controllers[index], x->decisions[index], NULL, 0,
-                                         &scope),
-                     TN_OK);
+    TN_WORKER_STATUS(
+        tn_controller_scope(x->controllers[index], x->decisions[index], NULL, 0, &scope), TN_OK);
     tn_status status = tn_scope_enter(scope);
     TN_WORKER_CHECK(status == TN_OK || status == TN_ERR_STALE);
     atomic_fetch_add(status == TN_OK ? &x->entered : &x->stale, 1);
@@ -403,14 +337,9 @@ static void f_d24_nearly_everything_is_protected(void **state) {
 }
 
 static const struct CMUnitTest tests[] = {
-    FIELD_BOTH(f_d04_nothing_evictable),
-    FIELD_BOTH(f_d08_start_full),
-    FIELD_BOTH(f_d09_only_uses_are_use),
-    FIELD_BOTH(f_d09_the_one_that_is_free),
-    FIELD_BOTH(f_d10_clean_values_are_dropped),
-    FIELD_BOTH(f_d10_sole_copies_are_moved_once),
-    FIELD_BOTH(f_d24_releasing_nothing),
-    FIELD_BOTH(f_d24_nearly_everything_is_protected),
+    FIELD_BOTH(f_d04_nothing_evictable), FIELD_BOTH(f_d08_start_full),
+    FIELD_BOTH(f_d09_only_uses_are_use), FIELD_BOTH(f_d09_the_one_that_is_free),
+    FIELD_BOTH(f_d24_releasing_nothing), FIELD_BOTH(f_d24_nearly_everything_is_protected),
 };
 
 TN_TEST_MAIN("field.control", tests)

@@ -130,8 +130,7 @@ static void expect_same(const struct answer *a, const struct answer *b) {
 static void expect_fast(uint64_t *ns, size_t count, uint64_t limit_ns) {
     qsort(ns, count, sizeof *ns, by_value);
     print_message("    median of an explanation: %llu ns\n", (unsigned long long)ns[count / 2]);
-#if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) &&          \
-    !TN_CHECKS
+#if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !TN_CHECKS
     assert_true(ns[count / 2] < limit_ns);
 #else
     (void)limit_ns;
@@ -339,12 +338,9 @@ static void f_d27_trim_of_idle_pinned_blocks(void **state) {
 }
 
 static const struct CMUnitTest tests[] = {
-    FIELD_BOTH(f_a01_keys_that_cannot_all_fit),
-    FIELD_BOTH(f_a09_asking_changes_nothing),
-    FIELD_BOTH(f_d13_explained_before_it_is_tried),
-    FIELD_BOTH(f_f02_empty_sequence),
-    FIELD_BOTH(f_e09_what_was_evicted_is_given_back),
-    FIELD_BOTH(f_e10_scope_without_pinned_memory),
+    FIELD_BOTH(f_a01_keys_that_cannot_all_fit),       FIELD_BOTH(f_a09_asking_changes_nothing),
+    FIELD_BOTH(f_d13_explained_before_it_is_tried),   FIELD_BOTH(f_f02_empty_sequence),
+    FIELD_BOTH(f_e09_what_was_evicted_is_given_back), FIELD_BOTH(f_e10_scope_without_pinned_memory),
     FIELD_BOTH(f_d27_trim_of_idle_pinned_blocks),
 };
 
