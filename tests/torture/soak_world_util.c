@@ -70,7 +70,7 @@ static context contexts[SOAK_PLACES];
 static tn_status load(void *of, const tn_load_request *request, tn_load_result *result) {
     const context *c = of;
     uint64_t load = SOAK_COUNT(c->w, loads);
-    if (load % 61 == 60) {
+    if (load % 13 == 12) {
         SOAK_COUNT(c->w, failed_loads);
         result->native_code = FAIL_CODE;
         return TN_ERR_SOURCE;
