@@ -337,8 +337,10 @@ TN_NODISCARD TN_API tn_status tn_use_enter(tn_use *use);
  * Exit: leases in reverse order, then the reservations. Waits for nothing (C140); device leases
  * protect until their streams' work is done.
  *
- * @return TN_OK, also for a second exit; TN_ERR_MISUSE it was never entered; the first error of a
- *         release, after which the rest was done and the use is over (C143).
+ * @return TN_OK, also for a second exit; TN_ERR_MISUSE it was never entered; TN_ERR_REENTRANCY
+ *         inside or during a source callback: it stays entered, exit it again; the first other
+ *         error of a release, after which the rest was done and the use is over (C143). What could
+ *         not be released is tried again by tn_use_reset() and tn_use_destroy().
  *
  * Threads:  one at a time; may be another thread than the one that entered.
  * Blocks:   never.
@@ -357,8 +359,8 @@ TN_NODISCARD TN_API tn_status tn_use_exit(tn_use *use);
  */
 TN_NODISCARD TN_API tn_status tn_use_reset(tn_use *use);
 
-/** Free a use; NULL is ignored. One that is entered is exited first. Threads: one at a time.
- * Blocks: never. */
+/** Free a use; NULL is ignored. One that is entered is exited first, also inside or during a source
+ * callback. Threads: one at a time. Blocks: never. */
 TN_API void tn_use_destroy(tn_use *use);
 
 /** Whether it is entered and not exited. Threads: any. Blocks: never. */

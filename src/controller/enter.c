@@ -51,37 +51,56 @@ static TN__COLD void keep_first(first_error *first, tn_status status) {
         first->status = status;
 }
 
-/* In reverse order. `unused`: the caller never saw them, so what they borrowed on devices is free
- * at once; else the rest of this entry would find it protected. */
-static void release_all(tn_use *use, bool unused, first_error *first) {
-    tn_status status;
-    if (!unused && use->hot_ready && use->hit &&
-        tn__hot_end(&use->hot, use->leases, use->reservations)) {
+/* In reverse order. False: refused inside or during a source callback; what is left is still the
+ * use's, and what has ended ends only once. What fails otherwise is passed over, and stays with the
+ * use until it is forgotten. */
+static bool release_all(tn_use *use, first_error *first) {
+    tn_status status = TN_OK;
+    if (use->hot_ready && use->hit && tn__hot_end(&use->hot, use->leases, use->reservations)) {
         use->lease_count = use->reserved = 0;
-        return;
+        return true;
     }
-    while (use->lease_count > 0) {
-        const tn_lease *lease = &use->leases[--use->lease_count];
-        status = unused ? tn__lease_cancel(lease) : tn__lease_release(lease, false);
-        if (status != TN_OK)
+    for (size_t i = use->lease_count; i-- > 0 && status != TN_ERR_REENTRANCY;)
+        if ((status = tn__lease_release(&use->leases[i], false)) != TN_OK)
             keep_first(first, status);
-    }
-    while (use->reserved > 0) {
-        const tn_reservation *r = &use->reservations[--use->reserved];
+    for (size_t i = use->reserved; i-- > 0 && status != TN_ERR_REENTRANCY;) {
+        const tn_reservation *r = &use->reservations[i];
         if ((status = tn__record_release(r->record, r->generation)) != TN_OK)
             keep_first(first, status);
     }
+    if (first->status == TN_OK)
+        use->lease_count = use->reserved = 0;
+    return status != TN_ERR_REENTRANCY;
+}
+
+/* Nobody can ask for it again, so a guard does not keep it. */
+static void end_one(void *record, uint64_t generation) {
+    if (tn__record_release(record, generation) == TN_ERR_REENTRANCY)
+        (void)!tn__record_release_inside(record, generation);
+}
+
+void tn__use_let_go(tn_use *use) {
+    tn_error kept = *tn__error_current();
+    while (use->lease_count > 0) {
+        /* the caller never saw them, or never will again: what they borrowed on devices is free at
+         * once, as the rest of this entry would find it protected */
+        const tn_lease *lease = &use->leases[--use->lease_count];
+        if (tn__lease_cancel(lease) == TN_ERR_REENTRANCY)
+            (void)!tn__record_release_inside(lease->record, lease->generation);
+    }
+    while (use->reserved > 0) {
+        const tn_reservation *r = &use->reservations[--use->reserved];
+        end_one(r->record, r->generation);
+    }
+    if (use->scope)
+        tn__scope_let_go(use->scope);
+    tn__error_restore(&kept);
 }
 
 /* After a failure, whose error stays. */
 static tn_status undo(tn_use *use) {
-    tn_error kept = *tn__error_current();
-    first_error ignored;
-    ignored.status = TN_OK;
-    release_all(use, true, &ignored); /* what it could not give back it does not have any longer */
-    if (use->scope)
-        (void)!tn__scope_close(use->scope);
-    return tn__error_restore(&kept);
+    tn__use_let_go(use);
+    return (tn_status)tn__error_current()->status;
 }
 
 /* ---- Hit -------------------------------------------------------------------------------- */
@@ -297,6 +316,14 @@ tn_status tn_use_enter(tn_use *use) {
     return status;
 }
 
+/* What could not be closed is over all the same, but for a guard (C143, G25). */
+static tn_status close_scope(tn_use *use) {
+    tn_status status = use->scope ? tn__scope_close(use->scope) : TN_OK;
+    if (status != TN_OK && status != TN_ERR_REENTRANCY)
+        tn__scope_let_go(use->scope);
+    return status;
+}
+
 tn_status tn_use_exit(tn_use *use) {
     if (!use)
         return tn__fail(TN_ERR_KIND, "the use is NULL");
@@ -304,10 +331,13 @@ tn_status tn_use_exit(tn_use *use) {
         return tn__fail(TN_ERR_MISUSE, "the use was never entered");
     if (use->state == TN__USE_OVER)
         return TN_OK;
-    use->state = TN__USE_OVER;
     first_error first;
     first.status = TN_OK;
-    release_all(use, false, &first);
-    tn_status closed = use->scope ? tn__scope_close(use->scope) : TN_OK;
+    if (!release_all(use, &first))
+        return TN_ERR_REENTRANCY;
+    tn_status closed = close_scope(use);
+    if (closed == TN_ERR_REENTRANCY)
+        return closed;
+    use->state = TN__USE_OVER;
     return first.status == TN_OK ? closed : tn__error_restore(&first.error);
 }

@@ -174,6 +174,8 @@ tn_status tn_use_create(tn_controller *c, const tn_request *request, const tn_us
 }
 
 static void forget_entry(tn_use *use) {
+    if (use->lease_count > 0 || use->reserved > 0 || use->scope)
+        tn__use_let_go(use);
     if (use->scope)
         (void)!tn__scope_destroy(use->scope);
     tn_decision_drop(use->decision);
@@ -186,7 +188,7 @@ tn_status tn_use_reset(tn_use *use) {
         return tn__fail(TN_ERR_KIND, "the use is NULL");
     if (use->state == TN__USE_ENTERED)
         return tn__fail(TN_ERR_MISUSE, "the use is entered");
-    if (use->scope || use->decision)
+    if (use->scope || use->decision || use->lease_count > 0 || use->reserved > 0)
         forget_entry(use);
     use->state = TN__USE_FRESH;
     use->was_entered = use->hit = false;

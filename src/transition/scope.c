@@ -316,6 +316,15 @@ tn_status tn__scope_close(tn_scope *scope) {
     return close_entered(t, thread, scope);
 }
 
+void tn__scope_let_go(tn_scope *scope) {
+    tn__trans *t = trans_of(scope);
+    if (!t || tn__life_forked(t->life) || state_of(scope) != ENTERED)
+        return;
+    tn__release_all(scope->reservations, scope->reserved);
+    scope->reserved = 0;
+    finish(t, scope, CLOSED);
+}
+
 /* ---- Destroy ---------------------------------------------------------------------------- */
 
 static void warn_abandoned(tn__trans *t, const tn_scope *scope) {

@@ -99,6 +99,9 @@ typedef struct tn__scope_binding {
 void tn__scope_bind(tn_scope *scope, const tn__scope_binding *binding);
 TN_NODISCARD tn_status tn__scope_enter(tn_scope *scope);
 TN_NODISCARD tn_status tn__scope_close(tn_scope *scope);
+/* End an entered scope without running anything, also while a guard is up: for who has no way to try
+ * again. */
+void tn__scope_let_go(tn_scope *scope);
 TN_NODISCARD tn_status tn__scope_destroy(tn_scope *scope);
 
 /* ---- Trace ------------------------------------------------------------------------------ */

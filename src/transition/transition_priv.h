@@ -46,9 +46,15 @@ typedef struct tn__ticket {
     /* judged: bytes at this location do not fit; final only if no plan in flight holds some */
     const tn__ledger *short_at;
     bool outdated; /* has waited since: to be judged afresh */
-    /* locations where storage that was removed is being freed, by ledger position */
+    /* in flight: locations where storage will be removed, or is being freed, by ledger position */
     uint8_t freeing[(TN__LEDGER_COUNT + 7) / 8];
 } tn__ticket;
+
+static inline void tn__ticket_frees(tn__ticket *ticket, const tn__store *store,
+                                    const tn__ledger *ledger) {
+    size_t position = (size_t)(ledger - store->ledgers);
+    ticket->freeing[position / 8] |= (uint8_t)(1u << position % 8);
+}
 
 /* What judging a plan says; the detail is set for the last two. */
 enum tn__judgement {
@@ -186,8 +192,8 @@ TN_NODISCARD tn_status tn__run_look(tn__run *run, const tn_version *version);
 TN_NODISCARD tn_status tn__run_check_removals(tn__run *run);
 /* The needs of a direct action, by its choice. */
 void tn__run_needs(tn__run *run);
-/* Others see the load, or meet the guard. Under store->lock. */
-void tn__run_show_load(tn__run *run);
+/* Others see what it loads and will remove, or meet the guard. Under store->lock. */
+void tn__run_show(tn__run *run);
 TN_NODISCARD tn_status tn__run_perform(tn__run *run);
 /* Under store->lock, which is given up for a while. `status`: how the work went; anything but TN_OK
  * only gives back what was claimed and made. */
