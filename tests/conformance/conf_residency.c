@@ -134,19 +134,23 @@ static void drop_when_done(tn_manager *m, tn_handle handle) {
 /* A read that is queued, after its lease was released: the value stays until it is done. */
 static void queued_read_keeps_the_value(void **state) {
     struct conf *c = conf_of(state);
-    tn_manager *m = manager_with(c, 2 * BYTES);
-    tn_handle handle = value_of(c, m, 7);
-    tn_stream stream = conf_stream(c, 0);
-    unsigned char *copy = conf_can_pin(c) ? conf_pinned(c, BYTES) : malloc(BYTES);
-    tn_location copy_at = conf_can_pin(c) ? PINNED : HOST;
+    tn_manager *m;
+    tn_handle handle;
+    tn_stream stream;
+    unsigned char *copy;
     struct gate gate;
     tn_lease lease;
 
-    assert_non_null(copy);
+    if (!conf_can_pin(c))
+        TN_SKIP("a queued copy to pageable memory may wait for its stream");
+    m = manager_with(c, 2 * BYTES);
+    handle = value_of(c, m, 7);
+    stream = conf_stream(c, 0);
+    copy = conf_pinned(c, BYTES);
     assert_ok(tn_manager_ensure(m, handle, C0, stream, NULL));
     gate_close(&gate, c, stream);
     assert_ok(tn_manager_acquire(m, &handle, 1, C0, stream, &lease));
-    assert_ok(c->ops->copy(c->self, copy, copy_at, lent(&lease, handle), C0, BYTES, stream));
+    assert_ok(c->ops->copy(c->self, copy, PINNED, lent(&lease, handle), C0, BYTES, stream));
     assert_status(tn_manager_drop(m, handle, C0, NULL), TN_ERR_IN_USE); /* active */
     assert_ok(tn_lease_release(&lease, 0));
     assert_status(tn_manager_drop(m, handle, C0, NULL), TN_ERR_IN_USE); /* pending */
@@ -157,10 +161,7 @@ static void queued_read_keeps_the_value(void **state) {
     conf_check(copy, 7, BYTES);
     drop_when_done(m, handle);
     gate_fini(&gate);
-    if (conf_can_pin(c))
-        assert_ok(c->ops->pinned_free(c->self, copy, BYTES));
-    else
-        free(copy);
+    assert_ok(c->ops->pinned_free(c->self, copy, BYTES));
     assert_ok(c->ops->stream_destroy(c->self, stream));
     manager_end(m);
 }

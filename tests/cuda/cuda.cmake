@@ -70,6 +70,7 @@ if(TARGET tenure_tool)
     $<FILTER:$<TARGET_OBJECTS:tenure_tool>,EXCLUDE,kernel_ptx|device>)
   target_include_directories(tenure_tool_without PRIVATE ${PROJECT_SOURCE_DIR}/tools/tenure)
   target_link_libraries(tenure_tool_without PRIVATE $<TARGET_PROPERTY:tenure_tool,LINK_LIBRARIES>)
+  add_dependencies(tenure_tool_without tenure_tool) # whose objects it takes
   set_target_properties(tenure_tool_without PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   set(env "TENURE=$<TARGET_FILE:tenure_tool>;WITHOUT=$<TARGET_FILE:tenure_tool_without>")

@@ -98,19 +98,23 @@ void shim_machine_start(void) {
 __attribute__((destructor)) static void end(void) {
     uint64_t (*violations)(const tn_sim *);
     const char *(*violation)(const tn_sim *);
+    void (*destroy)(tn_sim *);
 
     if (machine == NULL)
         return;
     find("tn_sim_violations", &violations);
     find("tn_sim_violation_text", &violation);
+    find("tn_sim_destroy", &destroy);
     if (atomic_load(&shim.complaints) > 0)
         fprintf(stderr, "test driver: %s\n", shim.complaint);
     else if (violations(machine) > 0)
         fprintf(stderr, "test driver: machine: %s\n", violation(machine));
     else if (atomic_load(&shim.retained) != 0 || atomic_load(&shim.live_modules) != 0)
         fprintf(stderr, "test driver: contexts or modules are left\n");
-    else
+    else {
+        destroy(machine);
         return;
+    }
     _exit(99);
 }
 
