@@ -219,6 +219,13 @@ const char *verdict_word(uint32_t verdict) {
     return WORD(words, verdict);
 }
 
+const char *eviction_word(uint32_t reason) {
+    static const char *const words[] = {"none", "replica remains", "source rebuilds",
+                                        "moved to required", "moved to tier"};
+
+    return WORD(words, reason);
+}
+
 const char *blocker_word(uint32_t kind) {
     static const char *const words[] = {"none", "lease",       "pending lease",
                                         "hold", "reservation", "plan"};

@@ -61,6 +61,7 @@ const char *phase_word(uint32_t phase);     /* "reclaim" */
 const char *action_word(uint32_t kind);     /* "ensure" */
 const char *reason_word(uint32_t reason);   /* "already resident" */
 const char *verdict_word(uint32_t verdict); /* "after leases" */
+const char *eviction_word(uint32_t reason); /* "replica remains" */
 const char *blocker_word(uint32_t kind);    /* "hold" */
 
 /* A location's name, for one use. */
