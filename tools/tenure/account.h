@@ -33,6 +33,14 @@ struct account {
     tn_location *protected_at;
     size_t step_count, reservation_count, peak_count, blocker_count, protected_count;
     const tn_error *problem; /* NULL: feasible */
+    bool decided;            /* the plan is a decision's; else what follows is empty */
+    tn_decision_info decision;
+    const tn_requirement *required; /* of its request */
+    size_t required_count;
+    tn_eviction *evictions;
+    size_t eviction_count;
+    const tn_config_pair *config; /* of the policy */
+    size_t config_count;
     bool has_run;
     struct run run;
 };

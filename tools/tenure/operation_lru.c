@@ -5,19 +5,26 @@
 #include "base.h"
 #include "operation.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
-void request_ask(struct request *request, const char *what) {
-    ask_begin(&request->ask, "%.100s: %.100s", request->program->work->name, what);
+static void name_step(struct request *request) {
     request->ask.request = request->number;
     request->ask.tenant = request->tenant;
     request->ask.op = request->next_op + 1;
 }
 
+void request_ask(struct request *request, const char *what) {
+    ask_begin(&request->ask, "%.100s: %.100s", request->program->work->name, what);
+    name_step(request);
+}
+
 static void ask_operation(struct request *request, const struct workload_op *op) {
     struct ask *ask = &request->ask;
 
-    request_ask(request, op->name);
+    ask_begin(ask, "%.100s: operation %" PRIu64 ", %.100s", request->program->work->name,
+              request->next_op + 1, op->name);
+    name_step(request);
     for (uint32_t i = 0; i < op->reads.count; i++) {
         uint32_t value = request->program->work->refs[op->reads.first + i];
         bool is_source = program_is_source(request->program, value);
