@@ -56,6 +56,25 @@ done
 cmp -s "$dir/moved-explicit" "$dir/moved-lru" ||
     fail "the controls moved different values: $(diff "$dir/moved-explicit" "$dir/moved-lru")"
 
+# A machine with less memory than the budget, or with no budget at all: more goes until it fits, and
+# what a plan did before it failed is counted.
+for budget in 75% unlimited; do
+    serve --machine "dev:1 mem=400KiB" --device-budget $budget --requests 4 "$matvec"
+    [ "$(number digests_equal)" = 4 ] || fail "digests"
+    [ "$(number corruptions)" = 0 ] || fail "corruptions"
+    [ $(($(number hits) + $(number misses))) = 600 ] || fail "reads"
+    short=$(number machine_short)
+    case $budget in
+    unlimited) [ "$short" = 0 ] || fail "the controller does not know the machine's size" ;;
+    *) [ "$short" -gt 0 ] || fail "the machine was never short" ;;
+    esac
+    moved=$(sed -n '/"pinned_device"/,/}/s/.*"bytes": \([0-9]*\).*/\1/p;
+        /"file_device"/,/}/s/.*"bytes": \([0-9]*\).*/\1/p;
+        /"host_device"/,/}/s/.*"bytes": \([0-9]*\).*/\1/p' "$dir/out" |
+        awk '{ sum += $1 } END { printf "%.0f\n", sum }')
+    [ "$moved" = "$(number machine_bytes_to_device)" ] || fail "bytes to the device: $moved"
+done
+
 # Wrong usage.
 run 2 "$TENURE" serve --control explicit --log-decisions "$dir/log" "$matvec"
 says "$dir/err" "--log-decisions: only --control lru decides"

@@ -13,7 +13,9 @@ for file in "$workloads"/*.jsonl; do
         model=$(sed -n "s/.* $percent % capacity [0-9]* LRU keys per run: \\([0-9 ]*\\);.*/\\1/p" \
             "$dir/runs")
         [ "$(echo "$model" | wc -w)" = 20 ] || fail "$file: no model for $percent %"
-        for control in lru explicit; do
+        controls=lru
+        [ $percent != 75 ] || controls="lru explicit"
+        for control in $controls; do
             run 0 "$TENURE" serve --cache "$dir/cache" --scale 1/4096 --clock virtual --only keys \
                 --workers 1 --tenants 1 --requests 20 --device-budget $percent% \
                 --control $control --json "$file"

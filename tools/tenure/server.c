@@ -136,7 +136,7 @@ static int open_control(struct server *server) {
     struct control *control = &server->control;
     const char *log = server->options.decision_log;
     tn_payload anchor;
-    tn_status status = make_anchor(server, &anchor);
+    tn_status status = TN_OK;
 
     if (log != NULL && (server->log = decision_log_open(log)) == NULL) {
         return EXIT_USAGE;
@@ -147,6 +147,7 @@ static int open_control(struct server *server) {
                                 .pinned_budget = server->budget_bytes[TIER_PINNED],
                                 .log = server->log};
     server->has_control = true;
+    status = make_anchor(server, &anchor);
     if (status == TN_OK) {
         status = control_open(control, anchor);
     }
@@ -160,6 +161,21 @@ static int open_control(struct server *server) {
     return EXIT_GOOD;
 }
 
+/* The controller evicts for the sake of budgets only: an unlimited device is one of the machine's size
+ * to it. */
+static uint64_t managed_bytes(const struct server *server, enum tier tier) {
+    const struct machine *machine = &server->machine;
+    uint64_t bytes = server->budget_bytes[tier];
+    tn_device_memory memory = {0};
+
+    if (bytes == UINT64_MAX && tier == TIER_DEVICE && server->options.control == CONTROL_LRU &&
+        machine->ops->device_memory(machine->self, machine->at.index, &memory) == TN_OK &&
+        memory.total_bytes <= INT64_MAX) {
+        bytes = memory.total_bytes;
+    }
+    return bytes;
+}
+
 static int create_manager(struct server *server) {
     tn_budget budgets[TIER_COUNT];
     tn_config config = TN_CONFIG_INIT;
@@ -167,9 +183,10 @@ static int create_manager(struct server *server) {
     tn_status status = TN_OK;
 
     for (int tier = 0; tier < TIER_COUNT; tier++) {
-        if (server->budget_bytes[tier] != UINT64_MAX) {
-            budgets[config.budget_count++] =
-                (tn_budget){.at = at[tier], .bytes = server->budget_bytes[tier]};
+        uint64_t bytes = managed_bytes(server, (enum tier)tier);
+
+        if (bytes != UINT64_MAX) {
+            budgets[config.budget_count++] = (tn_budget){.at = at[tier], .bytes = bytes};
         }
     }
     config.driver = server->machine.driver;
