@@ -91,12 +91,11 @@ tn_status control_retire(struct placer *placer, struct item *item);
 
 /** A use of the ask has been entered. */
 void control_count_entry(struct placer *placer, const struct ask *ask, const tn_use *use);
-/** It has been exited. */
+/** It has been exited, or its entry failed when all had run. */
 void control_count_report(struct placer *placer, const tn_decision *decision,
                           const tn_plan_report *report);
-/** Of a plan that failed half-way, all before the action that failed. All of it if there is none: it
- * ran, and a value that was there already could not be borrowed. */
-void control_count_prefix(struct placer *placer, const tn_decision *decision, uint32_t phase,
-                          uint64_t index);
+/** Of a plan that failed half-way (TN_ERR_PLAN_EXEC), all before the action that failed. */
+void control_count_prefix(struct placer *placer, const tn_decision *decision,
+                          const tn_error *error);
 
 #endif

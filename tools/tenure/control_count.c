@@ -97,8 +97,8 @@ void control_count_report(struct placer *placer, const tn_decision *decision,
     free(reports);
 }
 
-void control_count_prefix(struct placer *placer, const tn_decision *decision, uint32_t phase,
-                          uint64_t index) {
+void control_count_prefix(struct placer *placer, const tn_decision *decision,
+                          const tn_error *error) {
     const tn_explanation *explanation = tn_decision_explanation(decision);
     size_t count = 0;
     size_t done = 0;
@@ -114,7 +114,8 @@ void control_count_prefix(struct placer *placer, const tn_decision *decision, ui
     if (tn_explanation_actions(explanation, steps, &count) != TN_OK) {
         count = 0;
     }
-    while (done < count && !(steps[done].phase == phase && steps[done].index == index)) {
+    while (done < count &&
+           !(steps[done].phase == error->phase && steps[done].index == error->failed_index)) {
         const tn_action_explanation *step = &steps[done];
 
         reports[done++] = (tn_report){.action = step->action,

@@ -27,22 +27,36 @@ static tn_status create_use(struct placer *placer, const tn_request *request, bo
     return tn_use_create(placer->control->controller, request, &options, out);
 }
 
-static tn_status enter_use(struct placer *placer, const struct ask *ask, tn_use *use) {
-    tn_status status = tn_use_enter(use);
+/* What an entry did that failed after it had begun. */
+static void count_failure(struct placer *placer, const tn_use *use, const tn_error *error) {
     const tn_decision *decision = NULL;
+    const tn_plan_report *report = NULL;
+
+    if (tn_use_decision(use, &decision) != TN_OK || decision == NULL ||
+        tn_use_report(use, &report) != TN_OK) {
+        return;
+    }
+    if (report != NULL) { /* all of it; a value that was there already could not be borrowed */
+        control_count_report(placer, decision, report);
+    } else if (error->status == TN_ERR_PLAN_EXEC) {
+        control_count_prefix(placer, decision, error);
+    }
+}
+
+/* `out_error`: of a failure. */
+static tn_status enter_use(struct placer *placer, const struct ask *ask, tn_use *use,
+                           tn_error *out_error) {
+    tn_status status = tn_use_enter(use);
     tn_use_info info = TN_USE_INFO_INIT;
-    bool ran = status == TN_ERR_UNAVAILABLE; /* else, with TN_ERR_PLAN_EXEC, half of it */
-    uint32_t phase = status == TN_ERR_PLAN_EXEC ? tn_last_error()->phase : TN_PHASE_NONE;
-    uint64_t index = status == TN_ERR_PLAN_EXEC ? tn_last_error()->failed_index : 0;
 
     if (status == TN_OK) {
         control_count_entry(placer, ask, use);
+    } else {
+        *out_error = *tn_last_error();
+        count_failure(placer, use, out_error);
     }
     if (tn_use_read(use, &info) == TN_OK) {
         placer->tally->decisions.again += info.redecisions;
-    }
-    if ((ran || phase != TN_PHASE_NONE) && tn_use_decision(use, &decision) == TN_OK) {
-        control_count_prefix(placer, decision, phase, index);
     }
     return status;
 }
@@ -57,15 +71,17 @@ static tn_status try_once(struct placer *placer, const struct ask *ask, bool *by
     if (status == TN_OK) {
         status = create_use(placer, request, ask->count > 0, &use);
     }
+    if (status != TN_OK) {
+        *out_error = *tn_last_error();
+    }
     tn_request_destroy(request);
     if (status == TN_OK) {
-        status = enter_use(placer, ask, use);
+        status = enter_use(placer, ask, use, out_error);
     }
     if (status == TN_OK) {
         *out = use;
         return TN_OK;
     }
-    *out_error = *tn_last_error();
     tn_use_destroy(use);
     return status;
 }
