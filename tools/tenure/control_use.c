@@ -190,7 +190,11 @@ tn_status control_exit(struct placer *placer, struct stay *stay) {
         control_count_report(placer, decision, report);
     }
     misses = stay->misses + placer->tally->misses - misses;
-    placer->tally->hits += stay->items > misses ? stay->items - misses : 0;
+    if (misses > stay->items) { /* one was loaded, went, and was loaded again: it is one read */
+        placer->tally->misses -= misses - stay->items;
+        misses = stay->items;
+    }
+    placer->tally->hits += stay->items - misses;
     tn_use_destroy(stay->use);
     *stay = (struct stay){0};
     return status;
