@@ -320,8 +320,8 @@ TN_NODISCARD TN_API tn_status tn_use_create(tn_controller *controller, const tn_
  * taken (a *hit*: no lock, no allocation); else decide, run the plan, and borrow.
  *
  * In TN_BIND_PLACEMENT a hit has neither decision nor report (tn_use_decision() and tn_use_report()
- * give NULL), and a decision that went stale before anything was done is made again up to
- * `redecisions` times.
+ * give NULL). A decision is made again up to `redecisions` times if it went stale before anything
+ * was done, or if what it found resident was removed before it could be borrowed.
  *
  * @return TN_OK; TN_ERR_MISUSE it was entered before (C135); else the first failing step's error
  *         (of tn_controller_decide(), tn_scope_enter(), tn_manager_acquire()): what was opened is
@@ -448,6 +448,11 @@ TN_NODISCARD TN_API tn_status tn_use_decision(const tn_use *use, const tn_decisi
  * the use is reset or destroyed. TN_OK; TN_ERR_KIND. Threads: one at a time. Blocks: never.
  * Source: C137, C144. */
 TN_NODISCARD TN_API tn_status tn_use_report(const tn_use *use, const tn_plan_report **out);
+
+/** The transitions that were committed when the scope's entry failed half-way
+ * (TN_ERR_PLAN_EXEC); NULL: no such failure. As tn_use_report(). Threads: one at a time. Blocks:
+ * never. Source: C123, C137. */
+TN_NODISCARD TN_API tn_status tn_use_partial_report(const tn_use *use, const tn_plan_report **out);
 
 /** The scope's exit error; NULL: none. As tn_use_report(). Threads: one at a time. Blocks: never.
  * Source: C145. */

@@ -90,10 +90,12 @@ static void judge_infeasible(const tn__walk *w) {
                             NULL};
     e.status = TN_ERR_BUDGET;
     if (tn__verdict_of(&in, &e, &verdict) == TN_OK) {
-        /* evictions were tried: they are no way */
+        /* evictions were tried: they are no way now. What would make them one is not known: what
+         * is protected elsewhere, another tier, another request */
         if (verdict.verdict == TN_VERDICT_AFTER_EVICTION)
-            verdict.verdict = TN_VERDICT_NEVER;
+            verdict.verdict = TN_VERDICT_NONE;
         tn__verdict_into(&verdict, &e);
+        e.missing_bytes = w->first.over; /* in the trial, behind the request's other parts */
         tn__verdict_fini(&verdict);
     }
     e.status = TN_ERR_PLAN;

@@ -51,12 +51,16 @@ static TN__COLD void keep_first(first_error *first, tn_status status) {
         first->status = status;
 }
 
-/* In reverse order. */
-static void release_all(tn_use *use, first_error *first) {
+/* In reverse order. `unused`: the caller never saw them, so what they borrowed on devices is free
+ * at once; else the rest of this entry would find it protected. */
+static void release_all(tn_use *use, bool unused, first_error *first) {
     tn_status status;
-    while (use->lease_count > 0)
-        if ((status = tn__lease_release(&use->leases[--use->lease_count], false)) != TN_OK)
+    while (use->lease_count > 0) {
+        const tn_lease *lease = &use->leases[--use->lease_count];
+        status = unused ? tn__lease_cancel(lease) : tn__lease_release(lease, false);
+        if (status != TN_OK)
             keep_first(first, status);
+    }
     while (use->reserved > 0) {
         const tn_reservation *r = &use->reservations[--use->reserved];
         if ((status = tn__record_release(r->record, r->generation)) != TN_OK)
@@ -69,7 +73,7 @@ static tn_status undo(tn_use *use) {
     tn_error kept = *tn__error_current();
     first_error ignored;
     ignored.status = TN_OK;
-    release_all(use, &ignored); /* what it could not give back it does not have any longer */
+    release_all(use, true, &ignored); /* what it could not give back it does not have any longer */
     if (use->scope)
         (void)!tn__scope_close(use->scope);
     return tn__error_restore(&kept);
@@ -101,6 +105,7 @@ static tn_status hit(tn_use *use) {
     if (status == TN_OK)
         status = reserve_all(use);
     if (status == TN_OK) {
+        TN__BRANCH(use_hits);
         use->hit = true;
         return TN_OK;
     }
@@ -212,13 +217,29 @@ static tn_status try_by_placement(tn_use *use, bool last) {
     return status == TN_OK ? TN_OK : undo(use);
 }
 
+/* What the decision found resident, and so did not claim, is gone since, or being removed: the
+ * decision is as good as stale. A plan that removes it is over before the next one is made. */
+static bool decide_again(tn_use *use, tn_status *status) {
+    if (use->redecisions == use->controller->redecisions)
+        return false;
+    if (*status == TN_ERR_UNAVAILABLE && tn__error_current()->busy) {
+        tn_status waited = tn__trans_wait_for(use->controller->of.trans, tn__thread_self(),
+                                              tn__error_current()->handle.index);
+        *status = waited == TN_OK ? TN_ERR_STALE : waited;
+    } else if (*status == TN_ERR_UNAVAILABLE) {
+        *status = TN_ERR_STALE;
+    }
+    return *status == TN_ERR_STALE;
+}
+
 static tn_status enter_by_placement(tn_use *use) {
     uint32_t bound = use->controller->redecisions;
     for (;;) {
         tn_status status = try_by_placement(use, bound > 0 && use->redecisions == bound);
-        if (status != TN_ERR_STALE || use->redecisions == bound)
+        if (!decide_again(use, &status))
             return status;
         use->redecisions++;
+        TN__BRANCH(use_decides_again);
         forget_try(use);
     }
 }
@@ -274,7 +295,7 @@ tn_status tn_use_exit(tn_use *use) {
     use->state = TN__USE_OVER;
     first_error first;
     first.status = TN_OK;
-    release_all(use, &first);
+    release_all(use, false, &first);
     tn_status closed = use->scope ? tn__scope_close(use->scope) : TN_OK;
     return first.status == TN_OK ? closed : tn__error_restore(&first.error);
 }

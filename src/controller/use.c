@@ -271,6 +271,13 @@ tn_status tn_use_report(const tn_use *use, const tn_plan_report **out) {
     return use->scope ? tn_scope_report(use->scope, out) : TN_OK;
 }
 
+tn_status tn_use_partial_report(const tn_use *use, const tn_plan_report **out) {
+    if (!use || !out)
+        return tn__fail(TN_ERR_KIND, "an argument is NULL");
+    *out = NULL;
+    return use->scope ? tn_scope_partial_report(use->scope, out) : TN_OK;
+}
+
 tn_status tn_use_exit_error(const tn_use *use, const tn_error **out) {
     if (!use || !out)
         return tn__fail(TN_ERR_KIND, "an argument is NULL");

@@ -127,6 +127,7 @@ static bool manager_open(attempt *a) {
         return true; /* a guard raised meanwhile waits for this section */
     bool mine = false;
     if (word > TN__MANAGER_CLOSED && tn__decision_meet((tn__removal *)word, &mine)) {
+        TN__BRANCH(reader_aborts_close);
         if (mine)
             a->closing = (tn__removal *)word;
         return true;
@@ -138,8 +139,11 @@ static bool manager_open(attempt *a) {
 /* GONE: look up again, once, if the version without it is published by now; otherwise it would be
  * found again. So a reader looks twice at most once for each removal. */
 static bool look_again(const attempt *a, tn__slot *slot, int look) {
-    if (look > 0 || tn__store_current(a->life->store) == a->version)
+    if (look > 0 || tn__store_current(a->life->store) == a->version) {
+        TN__BRANCH(reader_finds_gone_fails);
         return false;
+    }
+    TN__BRANCH(reader_finds_gone_looks_again);
     tn__store_rlx(&slot->looks, tn__load_rlx(&slot->looks) + 1);
     return true;
 }

@@ -51,6 +51,7 @@ static inline bool tn__fast_pin(const tn__gate *gate, tn__slot *slot, tn__record
         tn__count_end(slot, count, 1);
         return true;
     }
+    TN__BRANCH(leaf_acquire_undone);
     tn__store_rel(&record->pair.low, was + next); /* [word] */
     tn__count_end(slot, count, 0);
     return false;
@@ -120,9 +121,10 @@ static inline bool tn__fast_release(const tn_lease *lease) {
         record->next = slot->free_local;
         slot->free_local = record;
     }
-    /* Last: a destroy waits for an even counter, and then frees the slot. */
+    /* Last: a destroy waits for an even counter, and then frees the slot. Lost: another release was
+     * faster, or a forced close, and the slow way tells which. */
     tn__count_end(slot, count, won);
-    return true;
+    return won;
 }
 
 #endif

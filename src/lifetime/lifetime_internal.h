@@ -247,6 +247,9 @@ TN_NODISCARD tn_status tn__lease_lookup(const tn_lease *lease, tn_handle handle,
 TN_NODISCARD tn_status tn__lease_contains(const tn_lease *lease, tn_handle handle, bool *out);
 TN_NODISCARD tn_status tn__lease_add_stream(const tn_lease *lease, tn_stream stream);
 TN_NODISCARD tn_status tn__lease_release(const tn_lease *lease, bool wait);
+/* End a lease that was never handed out: there is no consumer work to wait for, so it protects no
+ * longer, on devices too. */
+TN_NODISCARD tn_status tn__lease_cancel(const tn_lease *lease);
 /* Holds and reservations. */
 TN_NODISCARD tn_status tn__record_release(void *record, uint64_t generation);
 /* The same by an operation of the manager that is under way: it is not refused as nested. */

@@ -51,6 +51,10 @@ bool tn__pending_complete(tn__slot *own, tn__record *record, uint64_t word) {
      * the query that found the work over. */
     bool won = tn__cas_acq_rel(&record->pair.low, &word, done);
     tn__count_end(own, count, won);
+    if (won)
+        TN__BRANCH(pending_completed);
+    else
+        TN__BRANCH(pending_completed_by_other);
     return won;
 }
 
@@ -100,6 +104,8 @@ static tn_status pass(tn__life *life, tn__slot *own, bool stop_at_error, uint64_
             at = &record->next;
             continue;
         }
+        if (tn__word_state(word) == TN__DONE)
+            TN__BRANCH(consumer_finds_done);
         if (tn__word_state(word) == TN__PENDING)
             *completed += tn__pending_complete(own, record, word);
         *at = record->next;

@@ -153,6 +153,7 @@ static enum tn__judgement judge(void *context, tn_status *status) {
 /* ---- Refusals --------------------------------------------------------------------------- */
 
 tn_status tn__stale(tn__trans *t, uint64_t expected, uint64_t actual) {
+    TN__BRANCH(plan_is_stale);
     tn_error *e = tn__error(TN_ERR_STALE, "the state version is %llu, %llu was expected",
                             (unsigned long long)actual, (unsigned long long)expected);
     e->manager = t->manager;
@@ -281,6 +282,8 @@ static tn_status turn(tn__course *c, size_t handle_count) {
         return status;
     tn__unlock(&c->t->store->lock);
     status = take(c);
+    if (status == TN_ERR_IN_USE)
+        TN__BRANCH(plan_meets_use);
     if (status == TN_OK)
         status = check_stale(c);
     if (status == TN_OK)

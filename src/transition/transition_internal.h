@@ -92,6 +92,9 @@ typedef struct tn__scope_binding {
     void *context;
 } tn__scope_binding;
 
+/* Wait until no plan in flight has this value. The caller has nothing that a plan could wait for. */
+TN_NODISCARD tn_status tn__trans_wait_for(tn__trans *t, tn__thread *thread, uint64_t index);
+
 /* Before it is entered. */
 void tn__scope_bind(tn_scope *scope, const tn__scope_binding *binding);
 TN_NODISCARD tn_status tn__scope_enter(tn_scope *scope);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "controller/controller_priv.h"
+
 tn_location control_location(int at) {
     if (at == MC_NOWHERE)
         return tn_location_none();
@@ -26,8 +28,8 @@ static bool create(live *l, const scene *s, tn_driver *driver, char *why) {
     tn_config config = TN_CONFIG_INIT;
     tn_budget budgets[MC_LOCATIONS];
     for (int i = 0; i < s->budget_count; i++)
-        budgets[i] = (tn_budget){control_location(s->budget_order[i]),
-                                 s->world.budget[s->budget_order[i]]};
+        budgets[i] =
+            (tn_budget){control_location(s->budget_order[i]), s->world.budget[s->budget_order[i]]};
     config.driver = driver;
     config.budgets = budgets;
     config.budget_count = (size_t)s->budget_count;
@@ -66,9 +68,9 @@ static bool place(live *l, const mc_world *w, int v, tn_driver *driver, bool *un
         if (at == MC_NOWHERE || !(value->at >> at & 1))
             continue;
         tn_location to = control_location(at);
-        status = value->replicable ? tn_manager_ensure(l->m, l->handles[v], to, NULL, NULL)
-                                   : tn_manager_move(l->m, l->handles[v], to, tn_location_none(),
-                                                     NULL, NULL);
+        status = value->replicable
+                     ? tn_manager_ensure(l->m, l->handles[v], to, NULL, NULL)
+                     : tn_manager_move(l->m, l->handles[v], to, tn_location_none(), NULL, NULL);
     }
     *unbuilt = status == TN_ERR_BUDGET;
     return status == TN_OK || CONTROL_FAIL(why, "v%d: %s", v, tn_last_error()->message);
@@ -88,7 +90,7 @@ static bool protect(live *l, const mc_world *w, char *why) {
     return status == TN_OK || CONTROL_FAIL(why, "protect: %s", tn_last_error()->message);
 }
 
-static bool read_tracked(live *l, mc_world *w, char *why) {
+bool live_track(live *l, mc_world *w, char *why) {
     tn_location at[MC_LOCATIONS];
     size_t count = MC_LOCATIONS;
     if (tn_manager_locations(l->m, at, &count) != TN_OK || count > MC_LOCATIONS)
@@ -108,7 +110,7 @@ bool live_begin(live *l, scene *s, tn_driver *driver, char *why) {
     bool ok = true;
     for (int v = 0; v < s->world.value_count && ok; v++)
         ok = place(l, &s->world, v, driver, &unbuilt, why);
-    ok = ok && protect(l, &s->world, why) && read_tracked(l, &s->world, why);
+    ok = ok && protect(l, &s->world, why) && live_track(l, &s->world, why);
     if (!ok)
         live_end(l);
     if (unbuilt)
@@ -193,8 +195,58 @@ tn_policy *control_policy(const scene *s) {
         for (int i = 0; i < s->world.tier_count[l]; i++)
             to[l][i] = control_location(s->world.tiers[l][i]);
         if (s->world.tier_count[l])
-            tiers[count++] =
-                (tn_tier){control_location(l), to[l], (size_t)s->world.tier_count[l]};
+            tiers[count++] = (tn_tier){control_location(l), to[l], (size_t)s->world.tier_count[l]};
     }
     return tn_policy_tiered_lru(tiers, count, &policy) == TN_OK ? policy : NULL;
+}
+
+/* ---- Controllers and requests ---------------------------------------------------------------- */
+
+/* Epochs are set directly: here it matters what is decided by them, not how they came about. */
+static bool set_metadata(tn_controller *c, const live *l, const mc_world *w, char *why) {
+    for (int v = 0; v < w->value_count; v++) {
+        const mc_value *value = &w->values[v];
+        if ((value->priority || value->key) &&
+            tn_controller_set_metadata(c, l->handles[v], value->priority, value->key) != TN_OK)
+            return CONTROL_FAIL(why, "metadata: %s", tn_last_error()->message);
+        if (value->epoch)
+            tn__meta_of(&c->metas, l->handles[v].index)->epoch = value->epoch;
+        if (value->epoch > c->epoch)
+            c->epoch = value->epoch;
+    }
+    return true;
+}
+
+tn_controller *control_controller(live *l, const scene *s, char *why) {
+    tn_controller_config config = TN_CONTROLLER_CONFIG_INIT;
+    tn_controller *c = NULL;
+    config.policy = control_policy(s);
+    config.search_limit = s->world.limit;
+    if (!config.policy || tn_controller_create(l->m, &config, &c) != TN_OK ||
+        !set_metadata(c, l, &s->world, why)) {
+        tn_controller_destroy(c);
+        c = NULL;
+        if (!*why)
+            (void)CONTROL_FAIL(why, "controller: %s", tn_last_error()->message);
+    }
+    tn_policy_destroy(config.policy);
+    return c;
+}
+
+tn_status control_request(const live *l, const mc_world *w, tn_request **out) {
+    tn_requirement requirements[MC_REQUIREMENTS];
+    tn_reservation_spec reservations[MC_RESERVATIONS];
+    tn_request_spec spec = TN_REQUEST_SPEC_INIT;
+    for (int i = 0; i < w->requirement_count; i++)
+        requirements[i] = (tn_requirement){l->handles[w->requirements[i].value],
+                                           control_location(w->requirements[i].at)};
+    for (int i = 0; i < w->reservation_count; i++)
+        reservations[i] = (tn_reservation_spec){control_location(w->reservations[i].at),
+                                                w->reservations[i].bytes, "new"};
+    spec.name = "request";
+    spec.requirements = requirements;
+    spec.requirement_count = (size_t)w->requirement_count;
+    spec.reservations = reservations;
+    spec.reservation_count = (size_t)w->reservation_count;
+    return tn_request_create(&spec, out);
 }

@@ -132,8 +132,7 @@ static int candidates(const walk *w, uint64_t at, int location, uint32_t blocked
 
 /* ---- Ways (C76..C81) ------------------------------------------------------------------------- */
 
-static bool rooms(walk *w, const state *s, int d, uint64_t bytes, uint32_t blocked,
-                  const sink *to);
+static bool rooms(walk *w, const state *s, int d, uint64_t bytes, uint32_t blocked, const sink *to);
 
 typedef struct mover {
     sink sink;

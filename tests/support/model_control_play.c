@@ -101,7 +101,7 @@ static void add(play *p, int at, uint64_t bytes) {
 
 static void remove_from(play *p, int value, int at) {
     p->total[at] -= p->world->values[value].charge;
-    p->at[value] &= (uint8_t)~(1u << at);
+    p->at[value] &= (uint8_t) ~(1u << at);
 }
 
 static void make(play *p, int value, int at) {
@@ -122,8 +122,7 @@ static void reclaim(play *p, const mc_release *r) {
 }
 
 static void enter(play *p, const mc_action *a) {
-    if (a->move && a->from != MC_NOWHERE &&
-        p->world->values[a->value].protected_ >> a->from & 1)
+    if (a->move && a->from != MC_NOWHERE && p->world->values[a->value].protected_ >> a->from & 1)
         p->out->verdict = MC_REFUSED;
     make(p, a->value, a->at);
     if (a->move && a->from != MC_NOWHERE)

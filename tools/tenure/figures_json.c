@@ -137,16 +137,22 @@ static json_t *json_moved(const struct figures *figures) {
     return moved;
 }
 
+/* A figure that only a simulated machine has. */
+static json_t *simulated(const struct figures *figures, uint64_t value) {
+    return figures->server->machine.sim != NULL ? whole(value) : json_null();
+}
+
 static json_t *json_tier(const struct figures *figures, enum tier tier) {
     const struct tier_figures *at = &figures->tiers[tier];
     const struct tally *tally = &figures->server->tally;
 
-    return json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o}", "budget_bytes", whole(at->budget_bytes),
-        "peak_charged_bytes", whole(at->peak_charged_bytes), "peak_used_bytes",
-        whole(at->peak_used_bytes), "machine_peak_bytes", whole(at->machine_peak_bytes),
-        "machine_held_bytes", whole(at->machine_held_bytes), "within", (int)at->within, "evictions",
-        json_traffic(&tally->evictions[tier]), "key_evictions", whole(tally->key_evictions[tier]));
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o}", "budget_bytes",
+                     whole(at->budget_bytes), "peak_charged_bytes", whole(at->peak_charged_bytes),
+                     "peak_used_bytes", whole(at->peak_used_bytes), "machine_peak_bytes",
+                     simulated(figures, at->machine_peak_bytes), "machine_held_bytes",
+                     simulated(figures, at->machine_held_bytes), "within", (int)at->within,
+                     "evictions", json_traffic(&tally->evictions[tier]), "key_evictions",
+                     whole(tally->key_evictions[tier]));
 }
 
 static json_t *json_proof(const struct figures *figures) {
@@ -154,8 +160,9 @@ static json_t *json_proof(const struct figures *figures) {
     const struct verdict *verdict = &figures->verdict;
 
     return json_pack("{s:o, s:o, s:o, s:s, s:o, s:o, s:b}", "values_verified",
-                     whole(tally->verified), "corruptions", whole(figures_corruptions(figures)),
-                     "machine_violations", whole(figures->violations), "first_violation",
+                     figures->server->device == NULL ? whole(tally->verified) : json_null(),
+                     "corruptions", whole(figures_corruptions(figures)), "machine_violations",
+                     simulated(figures, figures->violations), "first_violation",
                      figures->violation == NULL ? "" : figures->violation, "digests_compared",
                      whole(verdict->compared), "digests_equal", whole(verdict->equal),
                      "equal_to_plain_replay",
@@ -163,6 +170,9 @@ static json_t *json_proof(const struct figures *figures) {
 }
 
 static json_t *json_link(const struct figures *figures) {
+    if (figures->server->machine.sim == NULL) {
+        return json_null();
+    }
     return json_pack("{s:f, s:f, s:o, s:o}", "to_device", figures->link_to_device, "to_host",
                      figures->link_to_host, "machine_bytes_to_device",
                      whole(figures->link_device_bytes), "machine_bytes_to_host",

@@ -10,16 +10,21 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <xxhash.h>
 
-bool request_fail(struct request *request, tn_status status, const char *doing, const char *id) {
-    char *text = status_text(status);
+void request_complain(const struct request *request, const char *doing, const char *id,
+                      const char *why) {
     const struct workload *work = request->program->work;
     const char *op = request->next_op < work->op_count ? work->ops[request->next_op].name : "end";
 
     server_show_error("request %" PRIu64 " of tenant %" PRIu64 ", operation %" PRIu64
                       " (%s): %s %s: %s",
-                      request->number, request->tenant, request->next_op + 1, op, doing, id, text);
+                      request->number, request->tenant, request->next_op + 1, op, doing, id, why);
+}
+
+bool request_fail(struct request *request, tn_status status, const char *doing, const char *id) {
+    char *text = status_text(status);
+
+    request_complain(request, doing, id, text);
     free(text);
     return false;
 }
@@ -117,44 +122,9 @@ void operation_add_operand(struct request *request, uint32_t value, const void *
                          .id = request->program->work->values[value].id};
 }
 
-/* Runs when the stream gets there; calls neither the driver nor the library. */
-static void compute(void *context) {
-    struct task *task = context;
-
-    evaluate_open_op(task->evaluation, task->op, task->in_workspace);
-    for (size_t i = 0; i < task->operand_count; i++) {
-        const struct operand *operand = &task->operands[i];
-
-        evaluate_read(task->evaluation, operand->bytes, operand->count);
-        if (XXH3_64bits(operand->bytes, (size_t)operand->count) == operand->checksum) {
-            task->verified++;
-            continue;
-        }
-        task->corruptions++;
-        if (task->first_wrong == NULL) {
-            task->first_wrong = operand->id;
-        }
-    }
-    evaluate_close_op(task->evaluation, task->result_count > 0);
-    for (size_t i = 0; i < task->result_count; i++) {
-        struct result *result = &task->results[i];
-
-        evaluate_write(task->evaluation, i, result->bytes, result->count);
-        result->checksum = XXH3_64bits(result->bytes, (size_t)result->count);
-    }
-}
-
 /* What it read; with --control lru, all that the operation's use holds. */
 static bool release(struct request *request) {
     return request->worker->placer.control == NULL ? explicit_close(request) : lru_close(request);
-}
-
-static bool queue_compute(struct request *request) {
-    const struct machine *machine = &request->server->machine;
-    tn_status status = machine->ops->host_function(machine->self, request->worker->stream, compute,
-                                                   &request->task);
-
-    return status == TN_OK || request_fail(request, status, "queueing", "the arithmetic");
 }
 
 static bool wait_for_stream(struct request *request) {
@@ -170,7 +140,7 @@ static bool wait_for_stream(struct request *request) {
  * lasts until they are adopted (C141).
  */
 static bool run_task(struct request *request) {
-    return queue_compute(request) && (request->stay.use != NULL || release(request)) &&
+    return compute_queue(request) && (request->stay.use != NULL || release(request)) &&
            wait_for_stream(request);
 }
 
@@ -228,7 +198,7 @@ static bool run_task_on_freed(struct request *request, struct operand *operand,
     }
     /* Every operand but this one is a ciphertext of ours, or is in use and stays. */
     operand->bytes = read->bytes;
-    return queue_compute(request) && wait_for_stream(request);
+    return compute_queue(request) && wait_for_stream(request);
 }
 
 /* With the key frozen, which ends here. */

@@ -194,6 +194,12 @@ static bool make_worker(struct pool *pool, uint64_t index) {
         worker->stream = NULL;
         return false;
     }
+    if (server->device != NULL) {
+        worker->device = device_worker_create(server->device, worker->stream);
+        if (worker->device == NULL) {
+            return false;
+        }
+    }
     worker->server = server;
     worker->pool = pool;
     worker->index = index;
@@ -209,6 +215,8 @@ static bool end_worker(struct server *server, struct worker *worker) {
     tn_status status = TN_OK;
 
     tally_add(&server->tally, &worker->tally);
+    device_worker_destroy(worker->device);
+    worker->device = NULL;
     if (worker->stream != NULL) {
         status = machine->ops->stream_destroy(machine->self, worker->stream);
     }

@@ -37,10 +37,12 @@ static const char usage[] =
     "  --clock KIND         of the simulated machine: virtual (with 1 worker) or real (real)\n"
     "  --machine TEXT       the simulated machine, such as \"dev:2 mem=64MiB link=host:12GBps\";\n"
     "                       instead of --link, --latency and --clock; not scaled\n"
-    "  --device NAME        sim:N or cuda:N (sim:0)\n"
+    "  --device NAME        sim:N, or cuda:N (or cuda) for a real one, whose kernels compute "
+    "(sim:0)\n"
     "  --cache DIR          where the values' files are kept ($XDG_CACHE_HOME/tenure)\n"
     "  --seed N             of all content (1)\n"
     "  --inject FAULT       flip, swap, early-free or torn-copy: a defect that must be found\n"
+    "                       (on a real device: swap)\n"
     "  --json               one JSON object instead of the table\n"
     "  --help               this text\n"
     "\n"
@@ -111,11 +113,11 @@ static bool read_clock(struct option_place place, const char *text, bool *out_vi
     return *out_virtual || strcmp(text, "real") == 0 || refuse(place, text, "virtual or real");
 }
 
-static bool read_injection(struct option_place place, const char *text, enum injection *out) {
-    static const char *const names[] = {"none", "flip", "swap", "early-free", "torn-copy"};
+static const char *const injection_names[] = {"none", "flip", "swap", "early-free", "torn-copy"};
 
-    for (size_t i = 1; i < sizeof names / sizeof names[0]; i++) {
-        if (strcmp(text, names[i]) == 0) {
+static bool read_injection(struct option_place place, const char *text, enum injection *out) {
+    for (size_t i = 1; i < sizeof injection_names / sizeof injection_names[0]; i++) {
+        if (strcmp(text, injection_names[i]) == 0) {
             *out = (enum injection)i;
             return true;
         }
@@ -162,7 +164,7 @@ static bool read_one(struct serve_options *options, int option, struct option_pl
         options->machine = text;
         return true;
     case OPT_DEVICE:
-        options->device = text;
+        options->device = strcmp(text, "cuda") == 0 ? "cuda:0" : text;
         return true;
     case OPT_CACHE:
         options->cache = text;
@@ -180,6 +182,7 @@ int serve_options_read(struct serve_options *options, int argc, char **argv) {
     int option = 0;
     int index = 0;
     bool describes_link = false;
+    bool is_real = false;
 
     *options = (struct serve_options){.tenants = 2,
                                       .workers = 1,
@@ -213,6 +216,18 @@ int serve_options_read(struct serve_options *options, int argc, char **argv) {
     }
     if (options->decision_log != NULL && options->control != CONTROL_LRU) {
         complain("serve: --log-decisions: only --control lru decides");
+        return EXIT_USAGE;
+    }
+    is_real = strncmp(options->device, "cuda:", 5) == 0;
+    if (is_real && (options->machine != NULL || describes_link)) {
+        complain("serve: --machine, --link, --latency and --clock describe a simulated machine, "
+                 "not %s",
+                 options->device);
+        return EXIT_USAGE;
+    }
+    if (is_real && options->inject != INJECT_NONE && options->inject != INJECT_SWAP) {
+        complain("serve: --inject %s needs a simulated machine; on %s there is swap",
+                 injection_names[options->inject], options->device);
         return EXIT_USAGE;
     }
     if (optind == argc) {

@@ -82,10 +82,10 @@ static int open_machine(struct server *server, const struct needs *needs) {
     }
     if (ops->capabilities == NULL || ops->host_function == NULL ||
         (ops->capabilities(server->machine.self) & TN_DRIVER_HOST_ADDRESSABLE) == 0) {
-        complain("serve: %s: the evaluator computes on the host, and the host cannot read this "
-                 "device's memory; use sim:N",
-                 server->options.device);
-        return EXIT_USAGE;
+        code = device_open(&server->machine, &server->device);
+        if (code != EXIT_GOOD) {
+            return code;
+        }
     }
     if (server->machine.virtual_time && server->options.workers > 1) {
         complain("serve: %" PRIu64 " workers need real time: virtual time moves when a thread "
@@ -282,6 +282,7 @@ bool server_close(struct server *server) {
         good = close_manager(server) && good;
     }
     good = decision_log_close(server->log) && good;
+    device_close(server->device);
     machine_close(&server->machine);
     catalogue_fini(&server->catalogue);
     for (size_t i = 0; i < server->program_count; i++) {

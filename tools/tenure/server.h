@@ -9,6 +9,7 @@
 
 #include "catalogue.h"
 #include "control.h"
+#include "device.h"
 #include "inject.h"
 #include "machine.h"
 #include "placement.h"
@@ -25,7 +26,8 @@ struct worker {
     struct server *server;
     struct pool *pool;
     uint64_t index;
-    tn_stream stream; /* its own; it waits for it after each operation */
+    tn_stream stream;             /* its own; it waits for it after each operation */
+    struct device_worker *device; /* NULL: the host computes */
     pthread_t thread;
     struct placer placer;
     struct tally tally; /* what it counts; others read it when the thread has ended */
@@ -36,6 +38,7 @@ struct server {
     struct program **programs;
     size_t program_count;
     struct machine machine;
+    struct device *device; /* the evaluator there; NULL: the host computes */
     struct catalogue catalogue;
     tn_manager *manager;
     uint64_t budget_bytes[TIER_COUNT]; /* UINT64_MAX: unlimited */

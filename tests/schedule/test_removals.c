@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Leases against removals, moves, the collector, and the ends of threads.
+ */
+#include "scenario.h"
+
+static tn_status first_status, second_status;
+
+/* ---- Acquire against discard ---- */
+
+static void borrow_two(void *argument) {
+    static const uint32_t both[] = {0, 1};
+    loan l;
+    (void)argument;
+    if (world_borrow(both, 2, P, &l) == TN_OK)
+        world_return(&l, 0);
+}
+
+static void borrow_hot(void *argument) {
+    (void)argument;
+    (void)world_visit(2, P); /* from now on by the leaf path */
+    (void)world_visit(1, P);
+    (void)world_visit(1, P);
+}
+
+static void discard_one(void *argument) {
+    (void)argument;
+    world_only_removes(true);
+    (void)world_discard(1);
+}
+
+static void acquire_many_discard_body(void) {
+    world_begin(TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 4, 4, 4);
+    world_on_host(3);
+    RUN({"two", borrow_two, NULL}, {"hot", borrow_hot, NULL}, {"discard", discard_one, NULL});
+    world_end();
+}
+SCENARIO(acquire_many_discard, 120)
+
+/* One of each: they can never both lose. */
+static void borrow_once(void *argument) {
+    uint32_t value = 1;
+    loan l;
+    (void)argument;
+    first_status = world_borrow(&value, 1, P, &l);
+    if (first_status == TN_OK)
+        world_return(&l, 0);
+}
+
+static void drop_once(void *argument) {
+    (void)argument;
+    world_only_removes(true);
+    second_status = world_drop(1, P);
+}
+
+static void acquire_or_drop_body(void) {
+    world_begin(TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 4, 4, 4);
+    world_on_host(2);
+    RUN({"borrow", borrow_once, NULL}, {"drop", drop_once, NULL});
+    SCHED_CHECK(first_status == TN_OK || second_status == TN_OK);
+    world_end();
+}
+SCENARIO(acquire_or_drop, 60)
+
+/* The leaf path, warm, against a drop and the next load. */
+static void leaf_twice(void *argument) {
+    (void)argument;
+    for (int i = 0; i < 3; i++)
+        (void)world_visit(i == 0 ? 0 : 1, P);
+}
+
+static void drop_and_ensure(void *argument) {
+    (void)argument;
+    world_only_removes(true);
+    if (world_drop(1, P) == TN_OK)
+        SCHED_OK(world_ensure(1, P));
+}
+
+static void leaf_drop_body(void) {
+    world_begin(TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 2, 2, 2);
+    world_on_host(2);
+    RUN({"leaf", leaf_twice, NULL}, {"drop", drop_and_ensure, NULL});
+    world_end();
+}
+SCENARIO(leaf_drop, 80)
+
+/* Several removals as one plan: one decision for all of them. */
+static void drop_all(void *argument) {
+    (void)argument;
+    const tn_action actions[] = {tn_action_drop(W.values[0], P), tn_action_drop(W.values[1], P),
+                                 tn_action_drop(W.values[2], P)};
+    world_only_removes(true);
+    (void)world_actions(actions, 3, 3);
+}
+
+static void many_drop_body(void) {
+    world_begin(TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 4, 4, 4);
+    world_on_host(3);
+    RUN({"two", borrow_two, NULL}, {"leaf", leaf_twice, NULL}, {"drop", drop_all, NULL});
+    world_end();
+}
+SCENARIO(many_drop, 60)
+
+/* A refusal names the replica that is in use, not the other one. */
+static bool discard_over;
+
+static void borrow_until_over(void *argument) {
+    static const uint32_t both[] = {1, 0}; /* by the slow path */
+    loan l;
+    (void)argument;
+    if (world_borrow(both, 2, P, &l) != TN_OK)
+        return;
+    while (!discard_over)
+        sched_pause_here();
+    world_return(&l, 0);
+}
+
+static void discard_two_places(void *argument) {
+    (void)argument;
+    if (world_discard(1) == TN_ERR_IN_USE) {
+        SCHED_EQUAL(tn_last_error()->at.kind, TN_LOCATION_PAGEABLE);
+        SCHED_CHECK(tn_last_error()->use_count == 1);
+    }
+    discard_over = true;
+}
+
+static void discard_refused_body(void) {
+    world_begin(TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 4, 4, 4);
+    world_on_host(2);
+    SCHED_OK(world_ensure(1, N));
+    RUN({"borrow", borrow_until_over, NULL}, {"discard", discard_two_places, NULL});
+    world_end();
+}
+SCENARIO(discard_refused, 40)
+
+/* ---- Collecting what was replaced, under readers ---- */
+
+static void step_thrice(void *argument) {
+    uint64_t completed = 0;
+    (void)argument;
+    for (int i = 0; i < 3; i++)
+        SCHED_OK(tn_manager_step(W.m, &completed));
+}
+
+static void borrow_two_twice(void *argument) {
+    borrow_two(argument);
+    borrow_two(argument);
+}
+
+static void collect_body(void) {
+    world_begin(TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 4, 4, 4);
+    world_on_host(3);
+    RUN({"two", borrow_two_twice, NULL}, {"drop", drop_and_ensure, NULL},
+        {"collect", step_thrice, NULL});
+    world_end();
+}
+SCENARIO(collect, 40)
+
+/* ---- Move ---- */
+
+static void visit_both_ends(void *argument) {
+    (void)argument;
+    tn_status old = world_visit(0, P), new = world_visit(0, N);
+    old = old == TN_OK ? TN_OK : world_visit(0, P);
+    (void)new;
+    (void)old;
+}
+
+static void move_away(void *argument) {
+    (void)argument;
+    (void)world_move(0, N, P);
+}
+
+static void move_acquire_body(void) {
+    world_begin(TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 2, 2, 2);
+    world_on_host(2);
+    RUN({"visit", visit_both_ends, NULL}, {"move", move_away, NULL}, {"leaf", leaf_twice, NULL});
+    world_end();
+}
+SCENARIO(move_acquire, 50)
+
+/* ---- Threads that end ---- */
+
+static void visit_and_exit(void *argument) {
+    (void)argument;
+    (void)world_visit(1, P);
+    (void)world_visit(0, P);
+}
+
+static void thread_exit_scan_body(void) {
+    world_begin(TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 4, 4, 4);
+    world_on_host(2);
+    RUN({"first", visit_and_exit, NULL}, {"second", visit_and_exit, NULL},
+        {"drop", drop_and_ensure, NULL});
+    world_end();
+}
+SCENARIO(thread_exit_scan, 60)
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(acquire_many_discard),
+    cmocka_unit_test(acquire_or_drop),
+    cmocka_unit_test(leaf_drop),
+    cmocka_unit_test(many_drop),
+    cmocka_unit_test(discard_refused),
+    cmocka_unit_test(collect),
+    cmocka_unit_test(move_acquire),
+    cmocka_unit_test(thread_exit_scan),
+};
+
+TN_TEST_MAIN("schedule.removals", tests)
