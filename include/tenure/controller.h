@@ -402,6 +402,22 @@ TN_NODISCARD TN_API tn_status tn_use_next(const tn_use *use, size_t *inout_curso
                                           tn_requirement *out_requirement, const void **out,
                                           bool *out_more);
 
+/**
+ * The reservations of an entered use, in the request's order, e.g. for tn_manager_adopt_reserved():
+ * what an operation writes takes the bytes that its use holds. They are the use's: one that is
+ * released by hand is simply gone.
+ *
+ * @param[out] out      `*inout_count` elements; may be NULL if that is 0.
+ * @param inout_count   in: room; out: the real total, 0 unless entered.
+ * @return TN_OK; TN_ERR_KIND.
+ *
+ * Threads:  any, while the use is entered.
+ * Blocks:   never.
+ * Source:   C63, C140, M213.
+ */
+TN_NODISCARD TN_API tn_status tn_use_reservations(const tn_use *use, tn_reservation *out,
+                                                  size_t *inout_count);
+
 /** What a use did. */
 typedef struct tn_use_info {
     size_t size;

@@ -268,6 +268,19 @@ tn_status tn_use_next(const tn_use *use, size_t *inout_cursor, tn_requirement *o
     return status;
 }
 
+/* A hit made them itself, a miss has them from its plan. */
+tn_status tn_use_reservations(const tn_use *use, tn_reservation *out, size_t *inout_count) {
+    if (!use || !inout_count || (*inout_count > 0 && !out))
+        return tn__fail(TN_ERR_KIND, "an argument is NULL");
+    if (use->state == TN__USE_ENTERED && use->scope)
+        return tn_scope_reservations(use->scope, out, inout_count);
+    size_t count = use->state == TN__USE_ENTERED ? use->reserved : 0;
+    for (size_t i = 0; i < count && i < *inout_count; i++)
+        out[i] = use->reservations[i];
+    *inout_count = count;
+    return TN_OK;
+}
+
 /* ---- Evidence (C137, C139, C144, C145) -------------------------------------------------- */
 
 tn_status tn_use_read(const tn_use *use, tn_use_info *out) {

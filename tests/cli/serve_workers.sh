@@ -32,11 +32,13 @@ is_right() {
 }
 
 # 150 keys and plaintexts and 557 operands in all are read by each request.
-for workers in 2 5; do
-    serve --scale 1/1024 --workers $workers --stagger 10ms --requests 20 "$matvec"
+for how in "2 lru" "5 lru" "5 explicit"; do
+    workers=${how% *}
+    serve --scale 1/1024 --workers "$workers" --stagger 10ms --requests 20 \
+        --control "${how#* }" "$matvec"
     is_right 20
-    [ "$(number workers)" = $workers ] || fail "workers"
-    [ "$(number most_at_once)" -le $workers ] || fail "more requests at once than workers"
+    [ "$(number workers)" = "$workers" ] || fail "workers"
+    [ "$(number most_at_once)" -le "$workers" ] || fail "more requests at once than workers"
     [ $(($(number hits) + $(number misses))) = 3000 ] || fail "reads"
     [ "$(number values_verified)" = 11140 ] || fail "values verified"
     [ "$(number queued)" = 0 ] || fail "a request queued though all fit"
@@ -96,8 +98,8 @@ awk 'BEGIN {
 run 2 "$TENURE" serve --cache "$dir/cache" --scale 1 --workers 4 --device-budget 1 \
     "$dir/churn.jsonl"
 need=$(sed -n 's/.* is below the \([0-9]*\) bytes that 4 workers need.*/\1/p' "$dir/err")
-for tenants in 1 4; do
-    serve --scale 1 --workers 4 --stagger 3ms --tenants $tenants --requests 16 --link 100GBps \
+for how in "1 lru" "4 lru" "4 explicit"; do
+    serve --scale 1 --workers 4 --stagger 3ms --control "${how#* }" --tenants "${how% *}" --requests 16 --link 100GBps \
         --latency 0 --device-budget "$need" --pinned-budget 40% "$dir/churn.jsonl"
     is_right 16
     grep -A1 '"evictions"' "$dir/out" | grep -q '"count": [1-9]' || fail "no evictions"

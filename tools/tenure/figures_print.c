@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "account.h"
 #include "base.h"
 #include "figures.h"
 
@@ -46,6 +47,31 @@ static void print_requests(const struct figures *figures) {
     printf("  device hits          %" PRIu64 " of %" PRIu64
            " reads of keys and plaintexts; %" PRIu64 " loads joined\n",
            tally->hits, tally->hits + tally->misses, tally->joined);
+}
+
+static void print_control(const struct figures *figures) {
+    const struct server *server = figures->server;
+    const struct decisions *decisions = &server->tally.decisions;
+
+    if (!server->has_control) {
+        printf("  control              explicit\n");
+        return;
+    }
+    printf("  control              lru, policy %s\n",
+           tn_policy_name(tn_controller_policy(server->control.controller)));
+    printf("    uses               %" PRIu64 ", %" PRIu64 " hits, %" PRIu64 " misses\n",
+           decisions->entered, decisions->hits, decisions->entered - decisions->hits);
+    printf("    decisions          %" PRIu64 ", %" PRIu64 " states explored, at most %" PRIu64 "\n",
+           decisions->decided, decisions->explored, decisions->most_explored);
+    printf("    redecisions        %" PRIu64 "; %" PRIu64 " requests again when stale, %" PRIu64
+           " without pinned memory\n",
+           decisions->again, decisions->stale, decisions->unpinned);
+    printf("    evictions         ");
+    for (uint32_t reason = 1; reason < REASON_COUNT; reason++) {
+        printf("%s %" PRIu64 " %s", reason == 1 ? "" : ",", decisions->reasons[reason],
+               eviction_word(reason));
+    }
+    putchar('\n');
 }
 
 static void print_stall(const struct figures *figures) {
@@ -149,6 +175,7 @@ static void print_proof(const struct figures *figures) {
 void figures_print(const struct figures *figures) {
     print_head(figures);
     print_requests(figures);
+    print_control(figures);
     print_stall(figures);
     print_traffic(figures);
     print_tiers(figures);

@@ -116,11 +116,14 @@ static void leave(struct pool *pool, const struct ticket *ticket, bool done) {
 static bool serve(struct worker *worker, const struct ticket *ticket) {
     struct server *server = worker->server;
     uint64_t tenant = 1 + ticket->number % server->options.tenants;
+    uint64_t key_loads = worker->tally.key_loads;
     uint64_t digest = 0;
 
     switch (request_serve(worker, ticket->program, tenant, ticket->number, &digest)) {
     case REQUEST_DONE:
-        tally_add_latency(&worker->tally, now_ns(worker->pool) - ticket->came_ns);
+        tally_add_done(&worker->tally,
+                       (struct done){.ns = now_ns(worker->pool) - ticket->came_ns,
+                                     .key_loads = worker->tally.key_loads - key_loads});
         verifier_submit(server->verifier, ticket->program, tenant, ticket->number, digest);
         return true;
     case REQUEST_FAILED:
@@ -200,8 +203,10 @@ static bool make_worker(struct pool *pool, uint64_t index) {
     worker->server = server;
     worker->pool = pool;
     worker->index = index;
-    worker->placer = (struct placer){
-        .placement = &server->placement, .tally = &worker->tally, .stream = worker->stream};
+    worker->placer = (struct placer){.placement = &server->placement,
+                                     .control = server->has_control ? &server->control : NULL,
+                                     .tally = &worker->tally,
+                                     .stream = worker->stream};
     return true;
 }
 

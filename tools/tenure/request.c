@@ -73,6 +73,7 @@ static struct request *request_create(struct worker *worker, size_t program_inde
 }
 
 static void request_destroy(struct request *request) {
+    ask_fini(&request->ask);
     free(request->owned);
     free(request->handles);
     free(request->task.operands);
@@ -139,25 +140,54 @@ static bool move_to(struct request *request, uint32_t value, tn_location to, enu
     return true;
 }
 
+/* With --control lru an input is moved by a use that needs it on the device. */
+static bool move_in(struct request *request, uint32_t value) {
+    struct placer *placer = &request->worker->placer;
+    const char *id = request->program->work->values[value].id;
+    struct stay stay = {0};
+    tn_status status = TN_OK;
+
+    if (placer->control == NULL) {
+        return move_to(request, value, request->server->machine.at, PATH_HOST_DEVICE);
+    }
+    request_ask(request, "input");
+    ask_value(&request->ask, request->owned[value].handle, NULL, id);
+    status = control_enter(placer, &request->ask, &stay);
+    if (status == TN_OK) {
+        status = control_exit(placer, &stay);
+        placement_gave_back(placer->placement);
+    }
+    return status == TN_OK || request_fail(request, status, "moving", id);
+}
+
 static bool take_inputs(struct request *request) {
     const struct workload *work = request->program->work;
 
     for (uint32_t i = 0; i < work->value_count; i++) {
         if (work->values[i].declared && !program_is_source(request->program, i) &&
-            !(adopt_input(request, i) &&
-              move_to(request, i, request->server->machine.at, PATH_HOST_DEVICE))) {
+            !(adopt_input(request, i) && move_in(request, i))) {
             return false;
         }
     }
     return true;
 }
 
+static tn_status reserve_workspace(struct request *request, uint64_t bytes) {
+    struct placer *placer = &request->worker->placer;
+
+    if (placer->control == NULL) {
+        return placement_reserve(placer, bytes, "workspace", &request->workspace_reservation);
+    }
+    request_ask(request, "workspace");
+    ask_reserve(&request->ask, bytes, "workspace");
+    return control_enter(placer, &request->ask, &request->stage_use);
+}
+
 static tn_status allocate_workspace(struct request *request, uint64_t bytes) {
     struct server *server = request->server;
     struct placer *placer = &request->worker->placer;
     struct attempt attempt = {0};
-    tn_status status =
-        placement_reserve(placer, bytes, "workspace", &request->workspace_reservation);
+    tn_status status = reserve_workspace(request, bytes);
 
     if (status != TN_OK) {
         return status;
@@ -191,7 +221,9 @@ static bool free_workspace(struct request *request) {
     tn_status waited = compute_wait(request);
     tn_status status = tn_memory_free(server->machine.driver, server->machine.at,
                                       request->workspace, request->workspace_bytes);
-    tn_status released = tn_reservation_release(&request->workspace_reservation);
+    tn_status released = request->stage_use.use == NULL
+                             ? tn_reservation_release(&request->workspace_reservation)
+                             : control_exit(&request->worker->placer, &request->stage_use);
 
     request->workspace = NULL;
     request->workspace_reservation = (tn_reservation){NULL, 0};
@@ -305,7 +337,7 @@ static bool clean_up(struct request *request) {
 
         good = status == TN_OK || request_fail(request, status, "giving back", "a lease");
     }
-    if (request->workspace_reservation.record != NULL) {
+    if (request->workspace_reservation.record != NULL || request->stage_use.use != NULL) {
         good = free_workspace(request) && good;
     }
     for (uint32_t i = 0; i < work->value_count; i++) {
@@ -325,6 +357,11 @@ enum request_end request_serve(struct worker *worker, size_t program_index, uint
     }
     if (!clean_up(request) && end == REQUEST_DONE) {
         end = REQUEST_FAILED;
+    }
+    if (worker->server->reaps_by_hand) {
+        tn_status status = tn_manager_step(worker->server->manager, NULL);
+
+        (void)status; /* what it could not do, the next one does, or the manager's end */
     }
     request_destroy(request);
     return end;

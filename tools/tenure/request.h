@@ -14,6 +14,7 @@
 #ifndef TENURE_REQUEST_H
 #define TENURE_REQUEST_H
 
+#include "control.h"
 #include "evaluate.h"
 #include "server.h"
 
@@ -61,9 +62,12 @@ struct request {
     struct owned *owned; /* per value */
     tn_handle *handles;  /* of the operation in progress */
     size_t handle_count;
-    tn_lease lease;
-    tn_reservation results_reservation;
-    void *workspace; /* of the open stage */
+    tn_lease lease;        /* explicit control */
+    struct ask ask;        /* --control lru */
+    struct stay stay;      /* same: of the operation in progress */
+    struct stay stage_use; /* same: of the open stage; it holds the bytes of the workspace */
+    tn_reservation results_reservation; /* with --control lru it is the use's */
+    void *workspace;                    /* of the open stage */
     uint64_t workspace_bytes;
     tn_reservation workspace_reservation;
     struct task task;
@@ -91,6 +95,8 @@ void request_complain(const struct request *request, const char *doing, const ch
                       const char *why);
 /** Ends a ciphertext. */
 bool request_discard(struct request *request, uint32_t value);
+/** Begins the ask of a step of this request. (operation_lru.c) */
+void request_ask(struct request *request, const char *what);
 /** Where a value's buffer has its bytes. */
 void *buffer_bytes(const tn_buffer *buffer);
 

@@ -20,7 +20,14 @@ static const char usage[] =
     "  --requests N         requests in all (40)\n"
     "  --workers N          threads that serve one request at a time each (1)\n"
     "  --stagger TIME       worker i starts i times this late (700ms)\n"
-    "  --control explicit   who places values: this program, step by step (explicit)\n"
+    "  --control KIND       who places keys and plaintexts (lru):\n"
+    "                         lru       the library's controller: each operation states what it "
+    "needs\n"
+    "                         explicit  this program, step by step\n"
+    "  --only keys          replay only the operations' reads of keys; a share as device budget "
+    "is\n"
+    "                       then of one tenant's keys and nothing else\n"
+    "  --log-decisions FILE write each decision of --control lru as a line of JSON\n"
     "  --scale A/B          scale of all bytes and of the link (1/64)\n"
     "  --device-budget B    bytes, or a share such as 75% of one tenant's keys plus, per worker,\n"
     "                       the most ciphertexts and workspace and two keys; or unlimited (75%)\n"
@@ -39,6 +46,14 @@ static const char usage[] =
     "  --json               one JSON object instead of the table\n"
     "  --help               this text\n"
     "\n"
+    "With both kinds of control a value that is not on the device comes from its file to pinned\n"
+    "memory and from there to the device, or straight to the device where pinned memory is "
+    "refused;\n"
+    "the least recently used one that nobody uses is dropped where room is needed, for its file "
+    "is\n"
+    "still there; plaintexts go after their last reader; ciphertexts stay. With --control lru the\n"
+    "policy is deterministic-tiered-lru without tiers: nothing is moved anywhere to make room.\n"
+    "\n"
     "Exit status: 0 all requests served and right, 1 corruption or a failed request, 2 wrong "
     "usage\n"
     "or file, or budgets below what the workers need, 3 no such device, 130 interrupted.\n";
@@ -49,6 +64,8 @@ enum {
     OPT_WORKERS,
     OPT_STAGGER,
     OPT_CONTROL,
+    OPT_ONLY,
+    OPT_LOG_DECISIONS,
     OPT_SCALE,
     OPT_DEVICE_BUDGET,
     OPT_PINNED_BUDGET,
@@ -69,6 +86,8 @@ static const struct option table[] = {{"tenants", required_argument, NULL, OPT_T
                                       {"workers", required_argument, NULL, OPT_WORKERS},
                                       {"stagger", required_argument, NULL, OPT_STAGGER},
                                       {"control", required_argument, NULL, OPT_CONTROL},
+                                      {"only", required_argument, NULL, OPT_ONLY},
+                                      {"log-decisions", required_argument, NULL, OPT_LOG_DECISIONS},
                                       {"scale", required_argument, NULL, OPT_SCALE},
                                       {"device-budget", required_argument, NULL, OPT_DEVICE_BUDGET},
                                       {"pinned-budget", required_argument, NULL, OPT_PINNED_BUDGET},
@@ -118,7 +137,13 @@ static bool read_one(struct serve_options *options, int option, struct option_pl
     case OPT_STAGGER:
         return option_duration(place, text, &options->stagger_ns);
     case OPT_CONTROL:
-        return strcmp(text, "explicit") == 0 || refuse(place, text, "explicit");
+        return option_control(place, text, &options->control);
+    case OPT_ONLY:
+        options->only_keys = true;
+        return strcmp(text, "keys") == 0 || refuse(place, text, "keys");
+    case OPT_LOG_DECISIONS:
+        options->decision_log = text;
+        return true;
     case OPT_SCALE:
         return option_scale(place, text, &options->scale);
     case OPT_DEVICE_BUDGET:
@@ -187,6 +212,10 @@ int serve_options_read(struct serve_options *options, int argc, char **argv) {
     }
     if (options->machine != NULL && describes_link) {
         complain("serve: --machine stands instead of --link, --latency and --clock");
+        return EXIT_USAGE;
+    }
+    if (options->decision_log != NULL && options->control != CONTROL_LRU) {
+        complain("serve: --log-decisions: only --control lru decides");
         return EXIT_USAGE;
     }
     is_real = strncmp(options->device, "cuda:", 5) == 0;

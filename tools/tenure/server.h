@@ -8,6 +8,7 @@
 #define TENURE_SERVER_H
 
 #include "catalogue.h"
+#include "control.h"
 #include "device.h"
 #include "inject.h"
 #include "machine.h"
@@ -42,6 +43,10 @@ struct server {
     tn_manager *manager;
     uint64_t budget_bytes[TIER_COUNT]; /* UINT64_MAX: unlimited */
     struct placement placement;
+    struct control control; /* of --control lru */
+    bool has_control;
+    bool reaps_by_hand;       /* the manager has no thread for it */
+    struct decision_log *log; /* NULL: none */
     struct inject inject;
     struct verifier *verifier; /* owned by the caller of server_run() */
     struct worker *workers;    /* options.workers of them, when they have ended */
