@@ -53,7 +53,9 @@ static tn_status enter_use(struct placer *placer, const struct ask *ask, tn_use 
         control_count_entry(placer, ask, use);
     } else {
         *out_error = *tn_last_error();
-        count_failure(placer, use, out_error);
+        if (status == TN_ERR_PLAN_EXEC || status == TN_ERR_UNAVAILABLE) {
+            count_failure(placer, use, out_error); /* else nothing has run */
+        }
     }
     if (tn_use_read(use, &info) == TN_OK) {
         placer->tally->decisions.again += info.redecisions;
