@@ -153,6 +153,16 @@ COUNTED static unsigned pairs_use(const work *w, uint64_t n) {
     return bad;
 }
 
+COUNTED static unsigned pairs_decide(const work *w, uint64_t n) {
+    unsigned bad = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        tn_decision *decision = NULL;
+        bad |= tn_controller_decide(w->controller, w->request, &decision);
+        tn_decision_drop(decision);
+    }
+    return bad;
+}
+
 COUNTED static unsigned pairs_version(const work *w, uint64_t n) {
     unsigned bad = 0;
     for (uint64_t i = 0; i < n; i++) {
@@ -205,10 +215,11 @@ static const struct {
 } CASES[] = {
     {"lease_host_1", pairs_lease, false, 1},     {"lease_host_4", pairs_lease, false, 4},
     {"lease_host_8", pairs_lease, false, 8},     {"use_host_4", pairs_use, false, 4},
-    {"hold_host_1", pairs_hold, false, 1},       {"hold_host_8", pairs_hold, false, 8},
-    {"reserve_host", pairs_reserve, false, 1},   {"lease_cuda_1", pairs_lease_cuda, true, 1},
-    {"lease_cuda_8", pairs_lease_cuda, true, 8}, {"hold_cuda_1", pairs_hold, true, 1},
-    {"reserve_cuda", pairs_reserve, true, 1},    {"state_version", pairs_version, false, 1},
+    {"decide_host_4", pairs_decide, false, 4},   {"hold_host_1", pairs_hold, false, 1},
+    {"hold_host_8", pairs_hold, false, 8},       {"reserve_host", pairs_reserve, false, 1},
+    {"lease_cuda_1", pairs_lease_cuda, true, 1}, {"lease_cuda_8", pairs_lease_cuda, true, 8},
+    {"hold_cuda_1", pairs_hold, true, 1},        {"reserve_cuda", pairs_reserve, true, 1},
+    {"state_version", pairs_version, false, 1},
 };
 
 /* use_workers_COUNT */
@@ -234,7 +245,7 @@ int main(int argc, char **argv) {
             continue;
         static work w;
         build(&w, CASES[i].cuda, CASES[i].count);
-        if (CASES[i].pairs == pairs_use)
+        if (CASES[i].pairs == pairs_use || CASES[i].pairs == pairs_decide)
             build_use(&w);
         unsigned bad = CASES[i].pairs(&w, WARM_UP);
         bad |= CASES[i].pairs(&w, strtoull(argv[2], NULL, 10));

@@ -234,8 +234,9 @@ static tn_status derive_at(tn_controller *c, const tn_version *version, tn_decis
     tn_status status = tn__guards_read(c->of.life, &guards);
     if (status != TN_OK)
         return status;
-    tn__walk *w = tn__zalloc(sizeof *w);
+    tn__walk *w = c->walk ? c->walk : (c->walk = tn__alloc(sizeof *w));
     if (w) {
+        memset(w, 0, sizeof *w);
         w->controller = c;
         w->request = d->request;
         w->version = version;
@@ -244,7 +245,6 @@ static tn_status derive_at(tn_controller *c, const tn_version *version, tn_decis
         status = tn_request_reservations(d->request, &w->reservations, &w->reservation_count);
         if (status == TN_OK)
             status = derive(c, w, d);
-        tn__free(w);
     } else {
         status = tn__no_memory();
     }

@@ -178,6 +178,22 @@ static void lease_of_several_that_meets_a_removal_aborts_it(void **state) {
     scene_end(&s);
 }
 
+static void lease_of_several_with_one_taken_is_busy(void **state) {
+    struct scene s = scene_of(*state);
+    struct args dropping = {.m = s.m, .h = {s.v[2]}, .at = P};
+    struct op writer;
+    tn_lease lease;
+    NEED_POINTS();
+    warm_up(&s);
+    OP_START(&writer, run_drop, &dropping, TN__POINT_TAKEN);
+    op_reach(&writer);
+    assert_status(tn_manager_acquire(s.m, s.v, 3, P, NULL, &lease), TN_ERR_UNAVAILABLE);
+    assert_int_equal(tn_last_error()->busy, 1);
+    assert_handle(tn_last_error()->handle, s.v[2]);
+    assert_status(op_end(&writer), TN_OK);
+    scene_end(&s);
+}
+
 /* ---- Uses ---- */
 
 static tn_status enter_twice(void *arg) {
@@ -263,6 +279,7 @@ static const struct CMUnitTest tests[] = {
     SPEC_BOTH(lease_of_several_with_one_absent_leaves_nothing),
     SPEC_BOTH(lease_of_several_checks_every_handle),
     SPEC_CONCURRENT(lease_of_several_that_meets_a_removal_aborts_it),
+    SPEC_CONCURRENT(lease_of_several_with_one_taken_is_busy),
     SPEC_BOTH(use_hit_takes_all_at_once),
     SPEC_BOTH(use_without_room_leaves_nothing),
     SPEC_BOTH(use_is_exited_by_another_thread),
