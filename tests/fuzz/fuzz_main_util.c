@@ -22,6 +22,13 @@
 
 #include "fuzz.h"
 
+#ifdef __SANITIZE_ADDRESS__ /* it reports what happened, and ends the process in its own way */
+#include <sanitizer/common_interface_defs.h>
+#define CATCHES_SIGNALS 0
+#else
+#define CATCHES_SIGNALS 1
+#endif
+
 #define INPUT_MAX 4096u
 #define CORPUS_MAX 64
 
@@ -40,6 +47,15 @@ static void keep(void) {
     int fd = open("crash-" FUZZ_TARGET, O_WRONLY | O_CREAT | O_TRUNC, 0644);
     if (fd >= 0 && write(fd, now.bytes, now.size) == (ssize_t)now.size)
         dprintf(STDERR_FILENO, "fuzz: the input is in crash-" FUZZ_TARGET "\n");
+}
+
+static void catch_signals(void (*handler)(int)) {
+    static const int signals[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+    for (size_t i = 0; i < (CATCHES_SIGNALS ? sizeof signals / sizeof signals[0] : 1); i++)
+        signal(signals[i], handler);
+#if !CATCHES_SIGNALS
+    __sanitizer_set_death_callback(handler == SIG_DFL ? NULL : keep);
+#endif
 }
 
 static void crashed(int number) {
@@ -178,13 +194,11 @@ static double seconds(void) {
 }
 
 static void corpus_and_mutations_find_nothing(void **unused) {
-    static const int signals[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
     (void)unused;
     uint64_t runs = 0;
     double until = seconds() + (double)tn_test_env_u64("TN_FUZZ_SECONDS", 1);
     state = tn_test_seed();
-    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
-        signal(signals[i], crashed);
+    catch_signals(crashed);
     (void)atexit(ended);
     read_corpus();
     for (size_t i = 0; i < corpus_count; i++) {
@@ -198,8 +212,7 @@ static void corpus_and_mutations_find_nothing(void **unused) {
         run_now();
     }
     printf("%zu inputs and %llu mutations\n", corpus_count, (unsigned long long)runs);
-    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
-        signal(signals[i], SIG_DFL);
+    catch_signals(SIG_DFL);
     assert_true(runs > 0);
 }
 

@@ -17,7 +17,7 @@ CONTROLLER_TESTS = "property.control spec. property.manager"
 
 
 def entries(lines):
-    """Yield (name, file, what, [(old, new)], argument), texts as lists of lines."""
+    """Yield (name, file, what, [(old, new)], argument, tests), texts as lists of lines."""
     entry = None
     for line in lines:
         kind, text = line[:1], line[2:].rstrip("\n")
@@ -25,7 +25,8 @@ def entries(lines):
             if entry:
                 yield entry
             name, file = text.split()
-            entry = [name, file, "", [], ""]
+            tests = CONTROLLER_TESTS if file.startswith("controller/") else TESTS
+            entry = [name, file, "", [], "", tests]
         elif kind == "=":
             entry[2] = text
         elif kind == "-":
@@ -36,6 +37,8 @@ def entries(lines):
             entry[3][-1][1].append(text)
         elif kind == "!":
             entry[4] = text
+        elif kind == ":":
+            entry[5] = text
     if entry:
         yield entry
 
@@ -60,7 +63,7 @@ def main():
     with open(os.path.join(HERE, "list.txt"), encoding="utf-8") as f:
         every = list(entries(f))
     bad = [f"no mutant {name}" for name in wanted - {e[0] for e in every}]
-    for name, file, what, pairs, argument in every:
+    for name, file, what, pairs, argument, tests in every:
         if wanted and name not in wanted:
             continue
         path = os.path.join("src", file)
@@ -77,7 +80,6 @@ def main():
             before.splitlines(True), after.splitlines(True), "a/" + path, "b/" + path
         )
         with open(os.path.join(out, name + ".patch"), "w", encoding="utf-8") as f:
-            tests = CONTROLLER_TESTS if file.startswith("controller/") else TESTS
             f.write(f"{what}\nCaught-by: {tests}\n\n")
             f.writelines(diff)
     for text in bad:
