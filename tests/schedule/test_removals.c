@@ -182,7 +182,7 @@ static void collect_body(void) {
     RUN({"visit", visit_once, NULL}, {"drop", drop_once, NULL}, {"collect", step_once, NULL});
     world_end();
 }
-SCENARIO(collect, 100)
+SCENARIO(collect, 240) /* so many that all with one preemption are tried */
 
 /* ---- Move ---- */
 

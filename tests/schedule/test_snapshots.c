@@ -82,6 +82,18 @@ static void look_at_lives(void *argument) {
     }
 }
 
+/* A refusal counts the uses of a value that nobody holds. */
+static void drop_lent(void *argument) {
+    (void)argument;
+    for (int i = 0; i < 3; i++) {
+        tn_status status = world_drop(0, P);
+        if (status == TN_ERR_IN_USE)
+            SCHED_EQUAL(tn_last_error()->hold_count, 0);
+        else
+            SCHED_OK(world_ensure(0, P));
+    }
+}
+
 static void lives_body(void) {
     world_begin(TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 4, 4, 4);
     world_on_host(2);
@@ -89,6 +101,14 @@ static void lives_body(void) {
     world_end();
 }
 SCENARIO(lives, 40)
+
+static void lives_refused_body(void) {
+    world_begin(TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 4, 4, 4);
+    world_on_host(2);
+    RUN({"lend", lend_and_hold, NULL}, {"drop", drop_lent, NULL});
+    world_end();
+}
+SCENARIO(lives_refused, 80)
 
 /* A lease that is being released is a use until it is pending: each look counts it once. */
 static void release_with_work(void *argument) {
@@ -126,8 +146,12 @@ SCENARIO(snapshot_release, 40)
 REACHES(tn__branch_snapshot_again, tn__branch_snapshot_inexact, tn__branch_pending_completed)
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(snapshot_leases),  cmocka_unit_test(snapshot_commit), cmocka_unit_test(lives),
-    cmocka_unit_test(snapshot_release), cmocka_unit_test(reaches),
+    cmocka_unit_test(snapshot_leases),
+    cmocka_unit_test(snapshot_commit),
+    cmocka_unit_test(lives),
+    cmocka_unit_test(lives_refused),
+    cmocka_unit_test(snapshot_release),
+    cmocka_unit_test(reaches),
 };
 
 TN_TEST_MAIN("schedule.snapshots", tests)
