@@ -134,14 +134,13 @@ static void reserve_until_closed(void *argument) {
         SCHED_EQUAL(status, TN_ERR_CLOSED);
 }
 
-/* After it nobody has anything: not even the loan that is being made. */
+/* After it nobody has anything: not even a loan that is being made. */
 static void close_it(void *argument) {
     (void)argument;
-    uint64_t before = W.lifetimes;
     tn_status status = tn_manager_close(W.m, 0);
     SCHED_CHECK(status == TN_OK || status == TN_ERR_IN_USE);
+    SCHED_CHECK(status != TN_OK || W.loans == 0);
     W.closed = status == TN_OK;
-    (void)before;
 }
 
 static void close_acquire_body(void) {
