@@ -66,6 +66,8 @@ typedef struct sched_thread {
 
 /* Run the threads to their end (their thread-exit handlers included), exploring. */
 void sched_run(const sched_thread *threads, size_t count);
+/* Before the world begins: membarrier cannot be had, so light fences are real ones. */
+void sched_without_membarrier(void);
 /* Let all other threads go on until each waits for something that only this one can do. */
 void sched_settle(void);
 /* A point of a scenario's own: another thread may go on here. */

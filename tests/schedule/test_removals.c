@@ -62,6 +62,12 @@ static void acquire_or_drop_body(void) {
 }
 SCENARIO(acquire_or_drop, 60)
 
+static void fallback_body(void) {
+    sched_without_membarrier();
+    acquire_or_drop_body();
+}
+SCENARIO(fallback, 60)
+
 /* The leaf path, warm, against a drop and the next load. */
 static void leaf_twice(void *argument) {
     (void)argument;
@@ -240,6 +246,7 @@ REACHES(tn__branch_reader_aborts_removal, tn__branch_reader_finds_taken,
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(acquire_many_discard),
     cmocka_unit_test(acquire_or_drop),
+    cmocka_unit_test(fallback),
     cmocka_unit_test(leaf_drop),
     cmocka_unit_test(many_drop),
     cmocka_unit_test(two_removals),
