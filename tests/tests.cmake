@@ -78,6 +78,14 @@ foreach(label ${TN_TEST_LABELS})
   endforeach()
 endforeach()
 
+# Parts of the program.
+if(TARGET tenure_tool)
+  set(tn_tool_dir ${PROJECT_SOURCE_DIR}/tools/tenure)
+  tn_test(tool ${CMAKE_CURRENT_LIST_DIR}/tool/test_steps.c ${tn_tool_dir}/steps.c
+    ${tn_tool_dir}/jump.c ${tn_tool_dir}/evaluate.c ${tn_tool_dir}/content.c)
+  target_include_directories(tool_steps PRIVATE ${tn_tool_dir})
+endif()
+
 set(TN_CUDA_STUB "")
 if(tn_have_cuda)
   include(${CMAKE_CURRENT_LIST_DIR}/cuda/cuda.cmake)

@@ -1,16 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Install what is missing to build (`setup.sh run`), also to test (`setup.sh test`, the default), or
-# to build and measure (`setup.sh bench`).
+# Install what is missing to build (`setup.sh run`), also to test (`setup.sh test`, the default), to
+# test and fuzz (`setup.sh fuzz`), or to build and measure (`setup.sh bench`).
 # Does nothing, quickly, when nothing is missing.
 set -eu
 unset CDPATH
 
 want=${1:-test}
 case $want in
-run | test | bench) ;;
+run | test | fuzz | bench) ;;
 *)
-    echo "usage: setup.sh [run|test|bench]" >&2
+    echo "usage: setup.sh [run|test|fuzz|bench]" >&2
     exit 2
     ;;
 esac
@@ -41,7 +41,7 @@ look() {
     library libxxhash libxxhash-dev "libxxhash with headers"
     library jansson libjansson-dev "jansson with headers"
     library jemalloc libjemalloc-dev "jemalloc with headers"
-    if [ "$want" = test ]; then
+    if [ "$want" = test ] || [ "$want" = fuzz ]; then
         have c++ || have g++ || missing g++ "a C++17 compiler"
         have python3 || missing python3 "python3 >= 3.9"
         have valgrind || missing valgrind "valgrind (exact instruction counts)"
@@ -49,12 +49,22 @@ look() {
         have help2man || missing help2man "help2man (manual pages)"
         library cmocka libcmocka-dev "cmocka >= 1.1.5 with headers"
     fi
+    if [ "$want" = fuzz ]; then
+        run_time= # a package of its own on Debian, a part of clang on Ubuntu 22.04
+        ! apt-cache show libclang-rt-dev >/dev/null 2>&1 || run_time=" libclang-rt-dev"
+        fuzzes || missing "clang$run_time" "clang with libFuzzer and sanitizers"
+    fi
     if [ "$want" = bench ]; then
         have c++ || have g++ || missing g++ "a C++17 compiler"
         have python3 || missing python3 "python3 >= 3.9"
         have valgrind || missing valgrind "valgrind (exact instruction counts)"
         library benchmark libbenchmark-dev "Google Benchmark with headers"
     fi
+}
+
+fuzzes() { # clang can link its fuzzer
+    have clang && echo 'int LLVMFuzzerTestOneInput(const char *d, __SIZE_TYPE__ n) { return !d && n; }' |
+        clang -fsanitize=fuzzer,address -x c -o /dev/null - 2>/dev/null
 }
 
 library() { # library MODULE PACKAGE WORDS

@@ -51,7 +51,9 @@ enum tn_driver_capability {
  * done, events as complete; D7): the CUDA driver says so with CUDA_ERROR_DEINITIALIZED or
  * NOT_INITIALIZED, and CONTEXT_IS_DESTROYED or INVALID_CONTEXT for the context that a call is about.
  * Errors that stick to a context (an illegal address, a failed launch ...) are
- * TN_ERR_DEVICE_LOST: its memory counts as in use. After a failure `last_code` gives the native code of this
+ * TN_ERR_DEVICE_LOST: its memory counts as in use, leases that wait for its events wait for ever
+ * (a manager that has some can be destroyed, not closed), and no operation at another place is
+ * refused for it. After a failure `last_code` gives the native code of this
  * thread's last failing call.
  *
  * Entries marked optional may be NULL. `self` is what tn_driver_create() was given.

@@ -25,8 +25,11 @@ typedef struct attempt {
 /* Distinct handles in first-occurrence order (M129), into the pins of a FREE record. */
 static size_t collapse(tn__pins *pins, const tn_handle *handles, size_t count) {
     size_t distinct = 0;
+    uint64_t seen = 0; /* low bits of the indices so far: mostly there is nothing to compare */
     for (size_t i = 0; i < count; i++) {
-        size_t j = 0;
+        uint64_t bit = UINT64_C(1) << handles[i].index % 64;
+        size_t j = seen & bit ? 0 : distinct;
+        seen |= bit;
         while (j < distinct && (tn__load_rlx(&pins->pin[j].index) != handles[i].index ||
                                 tn__load_rlx(&pins->pin[j].type) != handles[i].type))
             j++;

@@ -17,6 +17,7 @@ typedef struct ending {
     tn__thread *thread;
     tn__slot *own;
     bool inside; /* by a plan in flight, whose entry was checked */
+    bool unused; /* nobody was told of it: no consumer work can depend on it */
 } ending;
 
 /* After a forced close a release is a silent success (M150), also one that the close has
@@ -229,6 +230,11 @@ static tn_status wait_and_complete(ending *e) {
 /* RELEASING already: this thread alone goes on. */
 static tn_status end_cuda(ending *e, bool wait) {
     tn__stream_node *nodes = tn__streams_close(e->record);
+    if (e->unused) {
+        tn__streams_retire(e->life, e->record, nodes);
+        leave(e, TN__FREE, false);
+        return TN_OK;
+    }
     tn_status status = nodes ? record_all(e, nodes) : TN_OK;
     if (!nodes || status != TN_OK)
         return fall_back(e, nodes, status);
@@ -273,11 +279,10 @@ static enum attempt attempt(ending *e, tn_status *status) {
     return ENDED;
 }
 
-static tn_status end(void *record, uint64_t generation, bool wait, bool inside) {
-    ending e = {
-        .record = record, .generation = generation, .thread = tn__thread_self(), .inside = inside};
-    if (!record)
+static tn_status end(ending e, bool wait) {
+    if (!e.record)
         return TN_OK;
+    e.thread = tn__thread_self();
     if (!e.thread)
         return tn__no_memory();
     tn__rcu_thread_ready(e.thread);
@@ -297,13 +302,18 @@ static tn_status end(void *record, uint64_t generation, bool wait, bool inside) 
 }
 
 tn_status tn__lease_release(const tn_lease *lease, bool wait) {
-    return end(lease->record, lease->generation, wait, false);
+    return end((ending){.record = lease->record, .generation = lease->generation}, wait);
+}
+
+tn_status tn__lease_cancel(const tn_lease *lease) {
+    return end((ending){.record = lease->record, .generation = lease->generation, .unused = true},
+               false);
 }
 
 tn_status tn__record_release(void *record, uint64_t generation) {
-    return end(record, generation, false, false);
+    return end((ending){.record = record, .generation = generation}, false);
 }
 
 tn_status tn__record_release_inside(void *record, uint64_t generation) {
-    return end(record, generation, false, true);
+    return end((ending){.record = record, .generation = generation, .inside = true}, false);
 }

@@ -243,16 +243,6 @@ tn_status tn__flow_wait(tn__trans *t, tn__thread *thread) {
     return tn__life_enter_waited(t->life);
 }
 
-tn_status tn__trans_wait_for(tn__trans *t, tn__thread *thread, uint64_t index) {
-    tn__ticket one = {.handles = &index, .handle_count = 1};
-    tn_status status = TN_OK;
-    tn__lock(&t->store->lock);
-    while (status == TN_OK && blocker(&t->flow, &one))
-        status = tn__flow_wait(t, thread);
-    tn__unlock(&t->store->lock);
-    return status;
-}
-
 static tn_status wait_turn(tn__trans *t, tn__thread *thread, tn__ticket *ticket) {
     tn_status status = may_wait(t, thread);
     if (status != TN_OK)

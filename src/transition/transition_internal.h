@@ -90,15 +90,18 @@ typedef struct tn__scope_binding {
     uint64_t placement; /* TN_VERSION_ANY */
     tn_status (*ready)(void *context);
     void *context;
+    /* claimed beside those of the plan's actions: nobody removes what was found resident */
+    const tn_handle *handles;
+    size_t handle_count;
 } tn__scope_binding;
-
-/* Wait until no plan in flight has this value. The caller has nothing that a plan could wait for. */
-TN_NODISCARD tn_status tn__trans_wait_for(tn__trans *t, tn__thread *thread, uint64_t index);
 
 /* Before it is entered. */
 void tn__scope_bind(tn_scope *scope, const tn__scope_binding *binding);
 TN_NODISCARD tn_status tn__scope_enter(tn_scope *scope);
 TN_NODISCARD tn_status tn__scope_close(tn_scope *scope);
+/* End an entered scope without running anything, also while a guard is up: for who has no way to try
+ * again. */
+void tn__scope_let_go(tn_scope *scope);
 TN_NODISCARD tn_status tn__scope_destroy(tn_scope *scope);
 
 /* ---- Trace ------------------------------------------------------------------------------ */

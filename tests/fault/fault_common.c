@@ -181,6 +181,8 @@ static bool gives_back(const injection *in) {
 
 /* A plan that is committed in part: its state is for `failed` to judge. */
 static bool half_way(const fault_case *what, tn_status status) {
+    if ((what->flags & FAULT_COMMITS) == FAULT_COMMITS)
+        return true;
     return (what->flags & FAULT_PREFIX) == FAULT_PREFIX && status == TN_ERR_PLAN_EXEC;
 }
 

@@ -68,6 +68,8 @@ typedef struct fault_case {
 
 /* With FAULT_PLAN: what is committed before a failure stays, and `failed` looks at it. */
 #define FAULT_PREFIX (FAULT_PLAN | 1024u)
+/* The same for a call that goes on after its plan: whatever the failure's status is. */
+#define FAULT_COMMITS (FAULT_PREFIX | 2048u)
 
 /* Run all failures of one case in the mode of the table's entry. */
 void fault_loop(void **state, const fault_case *what);

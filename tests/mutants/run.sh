@@ -5,17 +5,20 @@
 #
 #   tests/mutants/run.sh [OPTION...] [MUTANT...]     all mutants, or the named ones
 #
+#   -r         the mutants of rules/list.txt instead: rules of the specification, one line each
 #   -a         all tests, and the names of those that notice; default: the tests that the patch
-#              names in its line `Caught-by:`, in this order, up to the first one that notices; of the
-#              torture tests the functions of its line `Torture:` (a glob), if it has one
+#              names in its line `Caught-by:` (`spec.`: all of that folder), in this order, up to the
+#              first one that notices; of the torture tests the functions of its line `Torture:` (a
+#              glob), if it has one
 #   -t REGEX   the tests that match (of CTest), with all their functions
 #   -n SEEDS   run the torture tests that often, with the seeds 1, 2, ...; how many noticed
 #   -s WHAT    TN_SANITIZE of the build: `thread` or `address+undefined`
 #   -d FOLDER  where to build; kept afterwards (default: a temporary folder)
 #   -j JOBS    compile and test jobs (default: all processors)
 #
-# A program ends with its first failure. TN_TORTURE_SECONDS (default 10, with -n 3) is the longest
-# that a torture test function may look for a fault: one that notices nothing takes all of it.
+# Compiles through ccache where there is one. A program ends with its first failure, which the
+# property tests do not shrink. TN_TORTURE_SECONDS (default 10, with -n 3) is the longest that a
+# torture test function may look for a fault: one that notices nothing takes all of it.
 # Exit status 1: a mutant survived, did not apply, or did not build.
 set -eu
 unset CDPATH
@@ -27,14 +30,17 @@ regex=
 seeds=0
 sanitize=
 folder=
+rules=0
+patches=$here
 
 usage() {
-    sed -n '3,21s/^# \{0,1\}//p' "$0" >&2
+    sed -n '3,22s/^# \{0,1\}//p' "$0" >&2
     exit 2
 }
 
-while getopts at:n:s:d:j: option; do
+while getopts rat:n:s:d:j: option; do
     case $option in
+    r) rules=1 ;;
     a) all=1 ;;
     t) regex=$OPTARG ;;
     n) seeds=$OPTARG ;;
@@ -45,11 +51,6 @@ while getopts at:n:s:d:j: option; do
     esac
 done
 shift $((OPTIND - 1))
-if [ $# -eq 0 ]; then
-    for patch in "$here"/*.patch; do
-        set -- "$@" "$(basename "$patch" .patch)"
-    done
-fi
 
 if [ -z "$folder" ]; then
     folder=$(mktemp -d)
@@ -57,10 +58,23 @@ if [ -z "$folder" ]; then
     trap 'exit 130' INT TERM
 fi
 mkdir -p "$folder/tree" "$folder/build"
+if [ $rules = 1 ]; then
+    patches=$folder/patches
+    rm -rf "$patches"
+    mkdir "$patches"
+    python3 "$here/rules/patches.py" "$patches" "$@"
+fi
+if [ $# -eq 0 ]; then
+    for patch in "$patches"/*.patch; do
+        set -- "$@" "$(basename "$patch" .patch)"
+    done
+fi
 tree=$folder/tree
 build=$folder/build
 [ "$seeds" = 0 ] && seconds=10 || seconds=3
-export TN_TORTURE_SECONDS="${TN_TORTURE_SECONDS:-$seconds}" TN_STOP=1
+export TN_TORTURE_SECONDS="${TN_TORTURE_SECONDS:-$seconds}" TN_STOP=1 TN_PROPERTY_SHRINK=0
+export TN_PROPERTY_SEQUENCES="${TN_PROPERTY_SEQUENCES:-5000}"
+launcher=$(command -v ccache || true)
 
 # With new times, so that a folder that is used again has no object of an earlier mutant.
 copy_tree() {
@@ -75,8 +89,8 @@ copy_tree() {
 
 configure() {
     cmake -S "$tree" -B "$build" -G "Unix Makefiles" -DCMAKE_BUILD_TYPE=RelWithDebInfo \
-        -DTN_CHECKS=ON -DTN_BUILD_TESTS=ON -DTN_BUILD_TOOL=OFF "-DTN_SANITIZE=$sanitize" \
-        >"$folder/configure.log" 2>&1
+        "-DCMAKE_C_COMPILER_LAUNCHER=$launcher" -DTN_CHECKS=ON -DTN_BUILD_TESTS=ON \
+        -DTN_BUILD_TOOL=OFF "-DTN_SANITIZE=$sanitize" >"$folder/configure.log" 2>&1
 }
 
 # names PATCH: the tests to run, one a line, as regular expressions.
@@ -87,7 +101,7 @@ names() {
         echo '^(unit|spec|property|fault|torture|schedule)\.'
     else
         sed -n '/^Caught-by:/{s/^Caught-by: *//;p;q;}' "$1" | tr -s ' ,' '[\n*]' |
-            sed 's/\./\\./g;s/.*/^&$/'
+            sed 's/\./\\./g;/\.$/!s/$/$/;s/^/^/'
     fi
 }
 
@@ -125,16 +139,33 @@ with_seeds() {
     echo "$noticed of $seeds seeds"
 }
 
+# build_tests TESTS
+build_tests() {
+    targets=$(for test in $1; do programs "$test"; done)
+    if [ -z "$targets" ]; then
+        echo "no test matches $1"
+        return 1
+    fi
+    # shellcheck disable=SC2086 # a list
+    if ! cmake --build "$build" --parallel "$jobs" --target $targets >"$folder/build.log" 2>&1; then
+        echo "DOES NOT BUILD ($folder/build.log)"
+        return 1
+    fi
+}
+
 # try_tests TESTS PATCH: one after the other, up to the first that notices; with -a or -t all at
 # once.
 try_tests() {
     began=$(date +%s)
+    [ $all = 1 ] || [ -n "$regex" ] && stop= || stop=--stop-on-failure
     for test in $1; do
+        build_tests "$test" || return
         case $test in
         ^torture*) only=${TN_TEST:-$(functions "$2")} ;;
         *) only=${TN_TEST:-} ;;
         esac
-        TN_TEST=$only ctest --test-dir "$build" -R "$test" -j "$jobs" --timeout 300 >"$folder/ctest.log" 2>&1 &&
+        TN_TEST=$only ctest --test-dir "$build" -R "$test" -j "$jobs" --timeout 300 $stop \
+            >"$folder/ctest.log" 2>&1 &&
             continue
         echo "caught by $(sed -n 's/^\t *[0-9]* - \([a-z]*\.[A-Za-z0-9_]*\) (.*/\1/p' \
             "$folder/ctest.log" | tr '\n' ' ')in $(($(date +%s) - began)) s"
@@ -146,23 +177,14 @@ try_tests() {
 
 # try MUTANT: a line of what became of it.
 try() {
-    patch=$here/$1.patch
+    patch=$patches/$1.patch
     [ -f "$patch" ] || usage
     tests=$(names "$patch")
-    targets=$(for test in $tests; do programs "$test"; done)
-    if [ -z "$targets" ]; then
-        echo "no test matches $tests"
-        return 1
-    fi
-    # shellcheck disable=SC2086 # a list
-    if ! cmake --build "$build" --parallel "$jobs" --target $targets >"$folder/build.log" 2>&1; then
-        echo "DOES NOT BUILD ($folder/build.log)"
-        return 1
-    fi
     if [ "$seeds" = 0 ]; then
         try_tests "$tests" "$patch"
         return
     fi
+    build_tests "$tests" || return
     began=$(date +%s)
     result=$(with_seeds "$tests" "$patch")
     echo "$result, $(($(date +%s) - began)) s"
@@ -178,7 +200,7 @@ configure || {
 }
 bad=0
 for mutant in "$@"; do
-    if ! patch -d "$tree" -p1 -F3 -s <"$here/$mutant.patch" >"$folder/patch.log" 2>&1; then
+    if ! patch -d "$tree" -p1 -F3 -s <"$patches/$mutant.patch" >"$folder/patch.log" 2>&1; then
         printf '%-24s DOES NOT APPLY\n' "$mutant"
         bad=1
         copy_tree
@@ -188,6 +210,6 @@ for mutant in "$@"; do
     line=$(try "$mutant") || rc=$?
     printf '%-24s %s\n' "$mutant" "$line"
     [ $rc = 0 ] || bad=1
-    patch -d "$tree" -p1 -F3 -s -R <"$here/$mutant.patch"
+    patch -d "$tree" -p1 -F3 -s -R <"$patches/$mutant.patch"
 done
 exit $bad

@@ -226,6 +226,17 @@ static tn_status model_action(side *s, const call *c, const arguments *a) {
     }
 }
 
+void complete_traces(side *s, const tn_report *reports, size_t count) {
+    for (size_t i = 0; i < count && i < s->model.trace_count; i++) {
+        const tn_report *from = &reports[count - 1 - i];
+        tn_report *to = &s->model.trace[s->model.trace_count - 1 - i];
+        to->started_at_ns = from->started_at_ns;
+        to->completed_at_ns = from->completed_at_ns;
+        to->allocated_bytes_before = from->allocated_bytes_before;
+        to->allocated_bytes_after = from->allocated_bytes_after;
+    }
+}
+
 /* The trace of the model gets the times and readings that were reported. */
 static void complete_trace(side *s, const tn_report *report) {
     if (s->model.trace_count == 0)

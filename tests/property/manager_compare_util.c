@@ -46,8 +46,25 @@ static bool compare_owners(run *r, const tn_error *e, const tn_error *x) {
     return true;
 }
 
-static bool compare_error(run *r, const tn_error *e, const tn_error *x, uint32_t open) {
+/* The part of a plan that failed, or is the problem (M246). */
+static bool compare_part(run *r, const tn_error *e, const tn_error *x) {
+    SAME(r, "error.cause_status", e->cause_status, x->cause_status);
+    SAME(r, "error.phase", e->phase, x->phase);
+    SAME(r, "error.failed_index", e->failed_index, x->failed_index);
+    SAME(r, "error.action_kind", e->action_kind, x->action_kind);
+    SAME_HANDLE(r, "error.action_handle", e->action_handle, x->action_handle);
+    SAME_AT(r, "error.action_at", e->action_at, x->action_at);
+    SAME_AT(r, "error.action_from", e->action_from, x->action_from);
+    if (strcmp(e->plan, x->plan) != 0 || strcmp(e->label, x->label) != 0)
+        return differ(r, "error: plan \"%s\", reservation \"%s\", by the model \"%s\", \"%s\"",
+                      e->plan, e->label, x->plan, x->label);
+    return true;
+}
+
+bool compare_error(run *r, const tn_error *e, const tn_error *x, uint32_t open) {
     SAME(r, "error.status", e->status, x->status);
+    if (!compare_part(r, e, x))
+        return false;
     if (!e->message[0])
         return differ(r, "the error has no message");
     SAME(r, "error.handle_cause", e->handle_cause, x->handle_cause);
@@ -143,6 +160,35 @@ bool compare_report(run *r, const tn_report *a, const tn_report *b, bool reading
     return !readings || compare_readings(r, a);
 }
 
+bool compare_plan_report(run *r, side *s, const tn_plan_report *a, const tm_plan_report *b,
+                         const char *name, size_t before) {
+    static tn_report list[3 * TM_STEPS];
+    tn_plan_report_info info = TN_PLAN_REPORT_INFO_INIT;
+    size_t count = 3 * TM_STEPS;
+    list[0].size = sizeof list[0];
+    r->tally->checks++;
+    if (!a || tn_plan_report_read(a, &info) != TN_OK ||
+        tn_plan_report_transitions(a, list, &count) != TN_OK)
+        return differ(r, "no plan report");
+    if (strcmp(info.plan, name) != 0)
+        return differ(r, "plan_report.plan: \"%s\", by the model \"%s\"", info.plan, name);
+    SAME(r, "plan_report.complete", info.complete, b->complete);
+    SAME(r, "plan_report.transition_count", info.transition_count, b->count);
+    SAME(r, "plan_report.transitions", count, b->count);
+    SAME(r, "plan_report.reclaim_count", info.reclaim_count, b->counts[TN_PHASE_RECLAIM]);
+    SAME(r, "plan_report.enter_count", info.enter_count,
+         b->counts[TN_PHASE_ENTER] + b->counts[TN_PHASE_EXECUTE]);
+    SAME(r, "plan_report.exit_count", info.exit_count, b->counts[TN_PHASE_EXIT]);
+    if (info.started_at_ns == 0 || info.completed_at_ns < info.started_at_ns)
+        return differ(r, "plan_report: from %llu to %llu", (ull)info.started_at_ns,
+                      (ull)info.completed_at_ns);
+    for (size_t i = 0; i < count; i++)
+        if (!compare_report(r, &list[i], &b->reports[i], false))
+            return false;
+    complete_traces(s, list + before, count - before);
+    return true;
+}
+
 /* The model's entries hold what the library reported when it returned them, times included. */
 static bool same_report(run *r, const tn_report *a, const tn_report *b) {
     if (!compare_report(r, a, b, false))
@@ -158,8 +204,8 @@ static bool same_report(run *r, const tn_report *a, const tn_report *b) {
 
 /* All of it when it is read by the sequence, else the end of it. */
 bool compare_trace(run *r, side *s) {
-    static tn_report reports[TM_VALUES];
-    size_t count = TM_VALUES, last = r->now && r->now->op == OP_TRACE ? TM_VALUES : 2;
+    static tn_report reports[TM_TRACE];
+    size_t count = TM_TRACE, last = r->now && r->now->op == OP_TRACE ? TM_TRACE : 2;
     reports[0].size = sizeof reports[0];
     tn_status status = tn_manager_trace(s->library, reports, &count);
     if (status != TN_OK)
@@ -324,8 +370,8 @@ bool compare_view(run *r, tn_snapshot *snapshot, const tm_view *view, bool readi
 /* ---- Everything around ----------------------------------------------------------------------- */
 
 static bool compare_side(run *r, side *s) {
-    for (uint32_t kind = TN_DIAGNOSTIC_RELEASE_FALLBACK;
-         kind <= TN_DIAGNOSTIC_RESERVATION_ABANDONED; kind++)
+    for (uint32_t kind = TN_DIAGNOSTIC_RELEASE_FALLBACK; kind <= TN_DIAGNOSTIC_SCOPE_ABANDONED;
+         kind++)
         SAME(r, "diagnostics", s->diagnostics[kind], s->model.diagnostics[kind]);
     for (size_t i = 0; i < s->source_count; i++)
         SAME(r, "calls of a source", s->sources[i].calls, s->sources[i].model_calls);
@@ -367,5 +413,9 @@ bool compare_lifetimes(run *r, side *s) {
     for (size_t i = 0; i < s->model.reservation_count; i++)
         if (tn_reservation_active(&s->reservations[i]) != s->model.reservations[i].open)
             return differ(r, "reservation %zu: active is %d", i, !s->model.reservations[i].open);
+    for (size_t i = 0; i < s->model.scope_count; i++)
+        if (!s->model.scopes[i].destroyed &&
+            tn_scope_active(s->scopes[i]) != (s->model.scopes[i].state == TM_ENTERED))
+            return differ(r, "scope %zu: active is %d", i, s->model.scopes[i].state != TM_ENTERED);
     return true;
 }

@@ -102,11 +102,11 @@ static void arm_driver(run *r, uint32_t fault, uint32_t detail) {
         add_observed(r, TN_SIM_EVENT_SYNCHRONIZE, TN_ERR_DRIVER);
         break;
     case FAULT_EVENT_CREATE:
-        if (r->now->op == OP_RELEASE || (r->now->op >= OP_ENSURE && r->now->op <= OP_MOVE))
+        if (r->now->op == OP_RELEASE || runs_actions(r->now->op))
             add_observed(r, TN_SIM_EVENT_CREATE, TN_ERR_DRIVER);
         break;
     case FAULT_STREAM_CREATE:
-        if (r->now->op >= OP_ENSURE && r->now->op <= OP_MOVE)
+        if (runs_actions(r->now->op))
             add_observed(r, TN_SIM_STREAM_CREATE, TN_ERR_DRIVER);
         break;
     case FAULT_DEVICE_SYNCHRONIZE:
@@ -129,8 +129,7 @@ static void arm_callbacks(run *r, uint32_t fault, uint32_t detail) {
                                          TN_ERR_SYSTEM};
     tn_status status = statuses[detail % 4];
     uint32_t op = r->now->op;
-    bool action = op >= OP_ENSURE && op <= OP_DISCARD,
-         adopt = op == OP_ADOPT || op == OP_ADOPT_RESERVED;
+    bool action = runs_actions(op), adopt = op == OP_ADOPT || op == OP_ADOPT_RESERVED;
     if (fault == FAULT_COPY_CALLBACK) {
         add_fault(r, TM_FAULT_COPY_CALLBACK, 1, 1, status);
         tt_fail_copy(1, status);
@@ -183,6 +182,9 @@ uint32_t choose_fault(const call *c) {
     case OP_ENSURE:
     case OP_COPY:
     case OP_MOVE:
+    case OP_EXECUTE:
+    case OP_ENTER:
+    case OP_EXIT:
         return transfers[x % sizeof transfers];
     case OP_DROP:
     case OP_DISCARD:
@@ -206,6 +208,7 @@ void arm_faults(run *r, const call *c) {
     if (r->armed)
         return;
     r->armed = true;
+    r->out_of_memory = false;
     r->world.fault_count = 0;
     r->fault = c->fault ? choose_fault(c) : FAULT_NONE;
     if (!r->fault)
@@ -214,7 +217,7 @@ void arm_faults(run *r, const call *c) {
     arm_driver(r, r->fault, detail);
     arm_callbacks(r, r->fault, detail);
     if (r->fault == FAULT_HOST_ALLOC)
-        tn__fault_alloc(1 + detail % 14);
+        tn__fault_alloc(1 + detail % (r->now->op >= OP_PLAN ? 50 : 14));
     r->tally->faults[r->fault][0]++;
 }
 
@@ -256,6 +259,7 @@ bool again(run *r, side *s, tn_status status) {
     r->tally->faults[r->fault][1] += hits || fired;
     if (!fired)
         return false;
+    r->out_of_memory = true;
     r->fault = FAULT_NONE;
     if (status != TN_ERR_HOST_MEMORY) { /* it can do without */
         tell_fallback(r, s);
@@ -266,6 +270,28 @@ bool again(run *r, side *s, tn_status status) {
     return nothing_happened(r, s) && read_devices(r);
 }
 
+void tell_stop(run *r, side *s, tn_status status) {
+    const tn_error *e = tn_last_error();
+    s->model.stop = (tm_stop){.on = false};
+    if (status != TN_ERR_PLAN_EXEC)
+        return;
+    bool memory = r->out_of_memory && e->cause_status == TN_ERR_HOST_MEMORY;
+    bool observed = r->world.fault_count && r->world.faults[0].observe;
+    s->model.stop = (tm_stop){.on = memory || observed,
+                              .phase = e->phase,
+                              .index = e->failed_index,
+                              .status = memory ? TN_ERR_HOST_MEMORY : TN_OK};
+}
+
+void follow_stop(run *r, side *s) {
+    if (s->model.stop.on && s->model.stop.status != TN_OK) {
+        for (uint32_t i = 0; i < RUN_MANAGERS; i++)
+            follow_vain_loads(r, &r->sides[i]);
+        follow_vain_wait(r);
+    }
+    s->model.stop = (tm_stop){.on = false};
+}
+
 /* The faults that the model predicts were met by both sides: equally often, if they hit one call. */
 void settle_faults(run *r) {
     uint64_t library = 0, model = 0;
@@ -274,7 +300,9 @@ void settle_faults(run *r) {
         const tm_fault *f = &r->world.faults[i];
         if (f->entry >= TM_FAULT_COPY_CALLBACK)
             r->tally->faults[r->fault][1] += f->hits;
-        if (f->observe || f->entry >= TM_FAULT_COPY_CALLBACK || f->entry == TN_SIM_DEVICE_MEMORY)
+        bool verdicts = r->now->op == OP_EXPLAIN; /* they look at more leases than the problem */
+        if (f->observe || verdicts || f->entry >= TM_FAULT_COPY_CALLBACK ||
+            f->entry == TN_SIM_DEVICE_MEMORY)
             continue;
         library = f->observed;
         model += f->hits;

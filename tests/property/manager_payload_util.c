@@ -424,6 +424,31 @@ static void nested_leases(run *r, side *s) {
     }
 }
 
+/* M189, M190, M192: also a scope that is made here, which a refused entry consumes (M203). */
+static void nested_plans(run *r, side *s) {
+    tn_manager *m = s->library;
+    size_t plan = choose_plan(s, r->now->arg[5]);
+    tn_explanation *e;
+    tn_scope *scope = NULL;
+    refused(r, tn_manager_execute_actions(m, "nested", NULL, 0, NULL, NULL), "execute_actions");
+    if (plan == RUN_PLANS)
+        return;
+    refused(r, tn_manager_explain(m, s->plans[plan], TN_VERSION_ANY, &e), "explain");
+    works(r, tn_scope_create(m, s->plans[plan], NULL, &scope) == TN_OK, "scope_create");
+    refused(r, tn_scope_enter(scope), "scope_enter");
+    works(r, tn_scope_enter(scope) == TN_ERR_MISUSE, "a second scope_enter");
+    works(r, tn_scope_close(scope) == TN_OK, "closing a scope whose entry was refused");
+    works(r, tn_scope_destroy(scope) == TN_OK, "scope_destroy");
+    for (size_t i = 0; i < s->model.scope_count; i++) {
+        if (s->model.scopes[i].state != TM_ENTERED || s->model.scopes[i].destroyed ||
+            s->scopes[i] == r->closing)
+            continue;
+        refused(r, tn_scope_close(s->scopes[i]), "scope_close"); /* G25 */
+        refused(r, tn_scope_destroy(s->scopes[i]), "scope_destroy of one that is entered");
+        works(r, tn_scope_active(s->scopes[i]), "scope_active");
+    }
+}
+
 void nested_calls(run *r, side *s, bool guard) {
     if (r->fault == FAULT_HOST_ALLOC) /* what works may then fail */
         return;
@@ -450,6 +475,7 @@ void nested_calls(run *r, side *s, bool guard) {
     if (tn_manager_acquire(m, &h, 0, at, NULL, &lease) != TN_ERR_VALUE)
         differ(r, "acquire of nothing inside a callback is not TN_ERR_VALUE"); /* M191 */
     nested_leases(r, s);
+    nested_plans(r, s);
     works(r, tn_manager_id(m) == s->model.id, "id");
     if (guard) {
         refused(r, tn_manager_locations(m, NULL, &count), "locations");

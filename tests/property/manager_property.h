@@ -12,6 +12,8 @@
  *   choose   from integers to arguments (manager_choose_util.c)
  *   payload  payloads and sources, twice: real and for the model (manager_payload_util.c)
  *   call     run one call on both sides (manager_call_util.c, manager_lifetime_util.c)
+ *   plan     the same for plans, explanations, sequences (manager_plan_draw_util.c,
+ *            manager_plan_util.c) and scopes (manager_scope_util.c)
  *   compare  what must agree (manager_compare_util.c)
  *
  * Sequences run in a child process, so that crashes and hangs are failures like others and can be
@@ -51,7 +53,10 @@
     X(SNAPSHOT, 2)                                                                                 \
     X(SNAPSHOT_CHECK, 2)                                                                           \
     X(LOCATIONS, 1)                                                                                \
-    X(TRACE, 1) X(CLEAR_TRACE, 1) X(STEP, 2) X(CLOSE, 1) X(CREATE, 1) X(USE, 5) X(ADVANCE, 5)
+    X(TRACE, 1)                                                                                    \
+    X(CLEAR_TRACE, 1) X(STEP, 2) X(CLOSE, 1) X(CREATE, 1) X(USE, 5) X(ADVANCE, 5) X(PLAN, 6)       \
+        X(EXPLAIN, 6) X(EXECUTE, 9) X(SCOPE, 6) X(ENTER, 7) X(EXIT, 6) X(SCOPE_DESTROY, 2)         \
+            X(SCOPE_READ, 1)
 
 enum op {
 #define OP_ENUM(name, weight) OP_##name,
@@ -91,6 +96,7 @@ const char *op_name(uint32_t op);
 #define RUN_MANAGERS 2
 #define RUN_STREAMS 7
 #define RUN_BATCHES 8
+#define RUN_PLANS 4
 #define RUN_VALUES 48 /* values of one manager, discarded ones included */
 #define STATUSES 32
 #define FAILURE_TEXT 2048
@@ -130,6 +136,10 @@ uint32_t choose_fault(const call *c); /* of a call that has one */
 typedef struct tally {
     uint64_t hits[OP_COUNT][STATUSES];
     uint64_t faults[FAULT_COUNT][2]; /* armed, and of these: hit */
+    /* actions that plans consist of: explained, by reason; then run, and failed while running */
+    uint64_t explained[TN_ACTION_DISCARD + 1][TN_REASON_STORAGE_SHARED + 1];
+    uint64_t problems[TN_REASON_STORAGE_SHARED + 1]; /* of explained plans */
+    uint64_t steps[TN_PHASE_EXIT + 1][2];
     uint64_t checks, calls, nested, loads, reaped;
 } tally;
 
@@ -153,6 +163,10 @@ typedef struct side {
     tn_reservation reservations[TM_LIFETIMES];
     source sources[RUN_VALUES];
     size_t source_count;
+    tn_plan *plans[RUN_PLANS]; /* the newest is the last one made; NULL: none yet */
+    tm_plan plan_models[RUN_PLANS];
+    size_t plans_made;
+    tn_scope *scopes[TM_SCOPES];
     uint64_t diagnostics[8];
     tn_snapshot *kept; /* an older snapshot, and what it must say */
     tm_view kept_view;
@@ -181,7 +195,8 @@ typedef struct run {
     side *active;
     tn_status other_status; /* what a source heard from the other manager */
     uint32_t fault;
-    bool armed, expect_no_readings;
+    bool armed, expect_no_readings, out_of_memory;
+    const tn_scope *closing; /* in use: not to be destroyed from inside */
     tn_sim_memory device_before[2];
 } run;
 
@@ -269,6 +284,9 @@ void arm_faults(run *r, const call *c);
 bool again(run *r, side *s, tn_status status);
 /* After the model: it met the faults as often as the library. */
 void settle_faults(run *r);
+/* A failed plan: what of it the model cannot know. Before the model, and after it. */
+void tell_stop(run *r, side *s, tn_status status);
+void follow_stop(run *r, side *s);
 /* Sources that were called in vain: what the model has not done for that. */
 void follow_vain_loads(run *r, side *s);
 bool compare_snapshot(run *r, side *s);
@@ -281,6 +299,24 @@ bool run_value(run *r, side *s, const call *c); /* adopt, register */
 bool run_lifetime(run *r, side *s, const call *c);
 bool run_observation(run *r, side *s, const call *c);
 bool run_machine(run *r, side *s, const call *c); /* work on streams, time */
+bool run_planned(run *r, side *s, const call *c); /* plans, explanations, sequences */
+bool run_scope(run *r, side *s, const call *c);
+/* Plans and sequences, from the numbers of a call; mistakes included. */
+void draw_plan(run *r, side *s, const call *c, tm_plan *out);
+void draw_sequence(run *r, side *s, const call *c, tm_plan *out);
+void say_list(run *r, const char *what, const tm_list *list);
+void say_options(run *r, const tm_options *o);
+void say_plan(run *r, const tm_plan *plan);
+/* Version and streams, from one number; mistakes included. */
+void draw_options(run *r, side *s, uint32_t x, tm_options *out);
+/* The newest plan, mostly; RUN_PLANS: there is none. */
+size_t choose_plan(const side *s, uint32_t x);
+/* The same, or one that is made of this call. */
+size_t need_plan(run *r, side *s, const call *c);
+/* Whether transitions run inside this call. */
+bool runs_actions(uint32_t op);
+/* The newest reports of the model's trace get the times and readings that were reported. */
+void complete_traces(side *s, const tn_report *reports, size_t count);
 
 /* ---- Compare --------------------------------------------------------------------------------- */
 
@@ -290,6 +326,10 @@ bool compare_statuses(run *r, side *s, tn_status library, tn_status model);
 /* A stateless refusal that the model does not know: NULL arguments. */
 bool compare_refusal(run *r, side *s, tn_status library, tn_status expected);
 bool compare_report(run *r, const tn_report *library, const tn_report *model, bool times);
+bool compare_error(run *r, const tn_error *library, const tn_error *model, uint32_t open);
+/* What is newest in it, after `before` reports, is in the trace too. */
+bool compare_plan_report(run *r, side *s, const tn_plan_report *library,
+                         const tm_plan_report *model, const char *name, size_t before);
 bool compare_trace(run *r, side *s);
 bool compare_view(run *r, tn_snapshot *snapshot, const tm_view *view, bool readings);
 bool compare_world(run *r);

@@ -161,6 +161,10 @@ static bool dispatch(run *r, side *s, const call *c) {
         return run_action(r, s, c);
     if (c->op >= OP_ACQUIRE && c->op <= OP_RESERVATION_READ)
         return run_lifetime(r, s, c);
+    if (c->op >= OP_SCOPE)
+        return run_scope(r, s, c);
+    if (c->op >= OP_PLAN)
+        return run_planned(r, s, c);
     return run_observation(r, s, c);
 }
 
@@ -177,7 +181,8 @@ static bool step(run *r, const call *c) {
     side *s = &r->sides[c->which % 8 == 7];
     r->now = c;
     r->active = s;
-    r->armed = r->expect_no_readings = false;
+    r->armed = r->expect_no_readings = r->out_of_memory = false;
+    r->closing = NULL;
     r->fault = FAULT_NONE;
     r->world.fault_count = 0;
     if (!read_devices(r))
@@ -213,14 +218,41 @@ static bool check_kept(run *r, side *s) {
     return equal;
 }
 
+/* Some before the manager goes, some after; what is entered warns only before (D15). */
+static bool destroy_scopes(run *r, side *s, size_t from, size_t every) {
+    for (size_t i = from; i < s->model.scope_count; i += every) {
+        if (s->model.scopes[i].destroyed)
+            continue;
+        tn_status status = tn_scope_destroy(s->scopes[i]),
+                  expected = tm_scope_destroy(&s->model.scopes[i]);
+        if (status != expected)
+            return differ(r, "the destruction of a scope at the end: %s", tn_status_name(status));
+    }
+    return true;
+}
+
+/* A scope that outlives its manager is closed. */
+static bool check_orphans(run *r, side *s) {
+    for (size_t i = 0; i < s->model.scope_count; i++)
+        if (!s->model.scopes[i].destroyed && tn_scope_active(s->scopes[i]))
+            return differ(r, "scope %zu is active without its manager", i);
+    return true;
+}
+
 static bool finish_manager(run *r, side *s) {
     bool release_first = r->program->setup[0] & 0x100;
     if (!s->model.closed && !compare_snapshot(r, s))
+        return false;
+    if (!destroy_scopes(r, s, 0, 3))
         return false;
     if (tn_manager_destroy(s->library) != TN_OK)
         return differ(r, "destroy: %s", tn_last_error()->message);
     s->library = NULL;
     tm_destroy(&s->model);
+    if (!check_orphans(r, s) || !destroy_scopes(r, s, 0, 1))
+        return false;
+    for (size_t i = 0; i < RUN_PLANS; i++)
+        tn_plan_destroy(s->plans[i]);
     for (size_t i = 0; release_first && i < s->model.lease_count; i++)
         if (tn_lease_release(&s->leases[i], 0) != TN_OK)
             return differ(r, "a release after destroy: %s", tn_last_error()->message);

@@ -3,12 +3,13 @@
 /*
  * Random sequences of calls into the library and into the reference model: after every call
  * statuses, error fields, reports, snapshots, versions, peaks, traces, live payloads and virtual
- * time must be equal. Covers P3, L1, L2, B1, B2, S1, F1 and MC33 on one thread.
+ * time must be equal. Covers P3, L1, L2, B1, B2, S1, F1, N2 and MC33 on one thread.
  *
  *   TN_PROPERTY_SEQUENCES  how many sequences of 60 calls (default 20000)
  *   TN_SEED                all of them
  *   TN_PROPERTY_ONLY       run only this one of them, and print it
  *   TN_PROPERTY_CALLS      run only this program, as a failure printed it
+ *   TN_PROPERTY_SHRINK     0: a failure is printed as it is
  *
  * The library runs in child processes only: a crash or a hang is a failure like any other and is
  * shrunk too.
@@ -215,9 +216,11 @@ static void shrink_and_print(const program *failing, const char *why) {
     static shrink s;
     static char text[CALLS_TEXT];
     s = (shrink){.best = *failing, .until = seconds() + SHRINK_SECONDS};
-    fewer_calls(&s);
-    tamer_calls(&s);
-    fewer_calls(&s);
+    if (tn_test_env_u64("TN_PROPERTY_SHRINK", 1)) {
+        fewer_calls(&s);
+        tamer_calls(&s);
+        fewer_calls(&s);
+    }
     printf("\nFirst failure: %s\nShrunk from %u to %u calls in %llu tries:\n\n", why,
            failing->count, s.best.count, (unsigned long long)s.tries);
     job j = {.only = &s.best, .verbose = true};
@@ -243,6 +246,10 @@ static const tn_status wanted[] = {TN_OK,
                                    TN_ERR_MATERIALIZATION,
                                    TN_ERR_OWNERSHIP,
                                    TN_ERR_PAYLOAD,
+                                   TN_ERR_PLAN,
+                                   TN_ERR_STALE,
+                                   TN_ERR_PLAN_EXEC,
+                                   TN_ERR_MISUSE,
                                    TN_ERR_CLOSED,
                                    TN_ERR_REENTRANCY,
                                    TN_ERR_SOURCE,
@@ -259,6 +266,33 @@ static const char *column(tn_status status) {
     return strncmp(name, "TN_ERR_", 7) == 0 ? name + 7 : name + 3;
 }
 
+/* Actions of explained plans by kind and reason, and the steps of plans that ran. */
+static void print_plans(const tally *t) {
+    static const char *const reasons[] = {
+        "performed",     "resident",    "at destination",  "absent",    "foreign",
+        "unknown",       "discarded",   "bad location",    "exclusive", "source not there",
+        "source in use", "in use",      "discard, in use", "last copy", "no source",
+        "budget",        "reservation", "shared"};
+    static const char *const phases[] = {"", "execute", "reclaim", "reserve", "enter", "exit"};
+    printf("\n%-20s %9s %9s %9s %9s %9s\n", "explained", "ensure", "move", "drop", "discard",
+           "plans");
+    for (uint32_t why = 0; why < sizeof reasons / sizeof reasons[0]; why++) {
+        uint64_t sum = t->problems[why];
+        for (uint32_t kind = 1; kind <= TN_ACTION_DISCARD; kind++)
+            sum += t->explained[kind][why];
+        if (!sum)
+            continue;
+        printf("%-20s", reasons[why]);
+        for (uint32_t kind = 1; kind <= TN_ACTION_DISCARD; kind++)
+            printf(" %9llu", (unsigned long long)t->explained[kind][why]);
+        printf(" %9llu\n", (unsigned long long)t->problems[why]);
+    }
+    printf("\n%-20s %9s %9s\n", "steps of plans", "completed", "failed");
+    for (uint32_t phase = 1; phase <= TN_PHASE_EXIT; phase++)
+        printf("%-20s %9llu %9llu\n", phases[phase], (unsigned long long)t->steps[phase][0],
+               (unsigned long long)t->steps[phase][1]);
+}
+
 static void print_table(const tally *t) {
     printf("\n%-20s", "calls by result");
     for (size_t k = 0; k < sizeof wanted / sizeof wanted[0]; k++)
@@ -273,6 +307,7 @@ static void print_table(const tally *t) {
                 printf(" %9s", ".");
         printf("\n");
     }
+    print_plans(t);
     printf("\n%-56s %9s %9s\n", "faults", "armed", "hit");
     for (uint32_t f = 1; f < FAULT_COUNT; f++)
         printf("%-56s %9llu %9llu\n", fault_name(f), (unsigned long long)t->faults[f][0],
@@ -288,7 +323,8 @@ static bool machine_op(uint32_t op) {
     return op == OP_USE || op == OP_ADVANCE || op == OP_SNAPSHOT_CHECK; /* they have no result */
 }
 
-/* Every kind of call succeeded somewhere, and every status was seen. */
+/* Every kind of call succeeded somewhere, every status and every reason was seen, and every part of
+ * plans completed and failed (a reservation fails for want of the library's own memory only). */
 static bool complete_table(const tally *t) {
     bool complete = true;
     for (uint32_t op = 0; op < OP_COUNT; op++)
@@ -305,6 +341,20 @@ static bool complete_table(const tally *t) {
             complete = false;
         }
     }
+    for (uint32_t why = TN_REASON_NONE; why <= TN_REASON_RESERVATION_BUDGET; why++) {
+        uint64_t sum = t->problems[why];
+        for (uint32_t kind = 1; kind <= TN_ACTION_DISCARD; kind++)
+            sum += t->explained[kind][why];
+        if (sum == 0 && why != TN_REASON_NO_SOURCE) { /* a live value has a replica or a source */
+            printf("never explained: reason %u\n", why);
+            complete = false;
+        }
+    }
+    for (uint32_t phase = TN_PHASE_EXECUTE; phase <= TN_PHASE_EXIT; phase++)
+        if (t->steps[phase][0] == 0 || (t->steps[phase][1] == 0 && phase != TN_PHASE_RESERVE)) {
+            printf("phase %u of plans never completed or never failed\n", phase);
+            complete = false;
+        }
     return complete;
 }
 

@@ -379,7 +379,47 @@ static void cc086_the_other_tier_would_have_worked(void **state) {
     scenario_run(*state, &of);
 }
 
+/* ---- The built-in policy, asked without a decision -------------------------------------------- */
+
+static tn_candidate candidate(uint64_t index, int64_t priority, uint64_t epoch, const char *key) {
+    static const tn_value_type type = {.size = sizeof type, .name = "candidate"};
+
+    return (tn_candidate){.handle = {1, index + 1, &type},
+                          .at = tn_location_pageable(),
+                          .charged_bytes = 64 - index,
+                          .registration_index = index,
+                          .last_epoch = epoch,
+                          .priority = priority,
+                          .stable_key = key};
+}
+
+/* Each part of the key against all that come after it (C33); the list is as before (C34). */
+static void cc009_built_in_order_by_itself(void **state) {
+    const tn_candidate sorted[] = {
+        candidate(9, -1, 9, NULL), candidate(8, 0, 0, "b"),  candidate(7, 0, 0, NULL),
+        candidate(6, 0, 3, NULL),  candidate(5, 0, 4, "a"),  candidate(4, 0, 4, "b"),
+        candidate(2, 0, 4, NULL),  candidate(3, 0, 4, NULL), candidate(0, 1, 0, "a")};
+    enum { COUNT = sizeof sorted / sizeof sorted[0] };
+    tn_policy *policy = NULL;
+    (void)state;
+
+    assert_ok(tn_policy_tiered_lru(NULL, 0, &policy));
+    for (size_t turn = 0; turn < COUNT; turn++) {
+        tn_candidate list[COUNT], before[COUNT];
+        size_t order[COUNT];
+
+        for (size_t i = 0; i < COUNT; i++) /* 4 and 9 have no common factor */
+            list[i] = before[i] = sorted[(4 * i + turn) % COUNT];
+        assert_ok(tn_policy_order(policy, list, COUNT, order));
+        for (size_t i = 0; i < COUNT; i++)
+            assert_int_equal(list[order[i]].registration_index, sorted[i].registration_index);
+        assert_memory_equal(list, before, sizeof list);
+    }
+    tn_policy_destroy(policy);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(cc009_built_in_order_by_itself),
     SPEC_BOTH(cc019_candidates_carry_their_indices),
     SPEC_BOTH(cc025_a_custom_policy_can_prefer_large_victims),
     SPEC_BOTH(cc059_a_tier_list_with_a_repeat_from_a_custom_policy),

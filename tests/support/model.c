@@ -44,7 +44,7 @@ void tm_world_advance(tm_world *w, uint64_t ns) { w->now += ns; }
 const tm_fault *tm_world_call(tm_world *w, uint32_t entry) {
     for (size_t i = 0; i < w->fault_count; i++) {
         tm_fault *f = &w->faults[i];
-        if (f->entry != entry)
+        if (f->entry != entry || f->resting)
             continue;
         uint64_t call = ++f->calls, first = f->nth ? f->nth : 1;
         if (f->observe ? f->observed != 0 && f->hits == 0
@@ -331,6 +331,8 @@ tn_status tm_close(tm_manager *m, uint32_t flags) {
 }
 
 void tm_destroy(tm_manager *m) {
+    for (size_t i = 0; i < m->scope_count; i++)
+        m->scopes[i].state = TM_CLOSED; /* D15: their reservations warn */
     if (m->closed)
         return;
     for (size_t i = 0; i < m->lease_count; i++) {

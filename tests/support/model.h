@@ -27,6 +27,9 @@
 #define TM_STREAMS 16
 #define TM_LEASE_STREAMS 16
 #define TM_FAULTS 4
+#define TM_STEPS 4 /* actions of one list, reservations of one plan */
+#define TM_SCOPES 12
+#define TM_TRACE 400
 
 static inline bool tm_same_at(tn_location a, tn_location b) {
     return a.kind == b.kind && (a.kind != TN_LOCATION_CUDA || a.index == b.index);
@@ -76,6 +79,7 @@ typedef struct tm_fault {
     uint64_t count;       /* how many; 0: all from then on */
     bool observe;         /* do not count calls: it fails once if `observed` is not 0 */
     uint64_t observed;    /* how often the library hit it */
+    bool resting;         /* not now: the library met it in another step of a plan */
     uint64_t calls, hits; /* of the model */
 } tm_fault;
 
@@ -187,6 +191,79 @@ typedef struct tm_reservation {
     uint64_t order;
 } tm_reservation;
 
+/* ---- Plans ----------------------------------------------------------------------------------- */
+
+typedef struct tm_list {
+    size_t count;
+    tn_action actions[TM_STEPS];
+} tm_list;
+
+typedef struct tm_plan {
+    char name[32];
+    tm_list reclaim, enter, exit; /* of a sequence: enter alone */
+    size_t reservation_count;
+    tn_reservation_spec reservations[TM_STEPS];
+    char labels[TM_STEPS][16]; /* of the reservations */
+} tm_plan;
+
+typedef struct tm_options {
+    uint64_t expected; /* TN_VERSION_ANY: none */
+    size_t stream_count;
+    tn_transfer_stream streams[TM_STEPS];
+} tm_options;
+
+#define TM_VERDICT_FREE UINT32_MAX
+
+/* What a simulation finds (M176..M181). */
+typedef struct tm_explained {
+    bool feasible;
+    uint32_t phase; /* of the first problem */
+    uint64_t index;
+    size_t action_count;
+    tn_action_explanation actions[3 * TM_STEPS];
+    bool source_free; /* of the last one: no rule says what it is (M178) */
+    size_t peak_count;
+    tn_predicted_peak peaks[TM_LOCATIONS];
+    size_t listed_count;
+    tn_location listed[TM_LOCATIONS]; /* a discard's protected replicas */
+    uint32_t verdict; /* TM_VERDICT_FREE: who could give the bytes back is not modelled */
+    uint64_t missing_bytes;
+    tn_error problem; /* as the action alone would report it */
+    uint32_t problem_free;
+} tm_explained;
+
+typedef struct tm_plan_report {
+    bool complete;
+    size_t count;
+    size_t counts[TN_PHASE_EXIT + 1]; /* by phase */
+    tn_report reports[3 * TM_STEPS];
+} tm_plan_report;
+
+enum tm_scope_state { TM_FRESH, TM_ENTERED, TM_CLOSED };
+
+typedef struct tm_scope {
+    tm_manager *manager;
+    uint32_t state;
+    bool destroyed;
+    tm_plan plan;
+    tm_options options;
+    size_t reserved;               /* while entered */
+    size_t reservations[TM_STEPS]; /* indices of the manager's */
+    bool partial;
+    tm_plan_report report;
+    tn_error exit_error; /* status 0: none */
+    uint32_t exit_free;
+} tm_scope;
+
+/* Where the library says that a plan failed. The model is told if it cannot know: the step for which
+ * the library's own memory ran out (`status`), or that met an observed fault. */
+typedef struct tm_stop {
+    bool on;
+    uint32_t phase;
+    uint64_t index;
+    uint32_t status; /* 0: the faults say */
+} tm_stop;
+
 /* Parts of an error that no rule fixes. */
 enum tm_error_free {
     TM_FREE_HANDLE = 1u,
@@ -217,7 +294,11 @@ struct tm_manager {
 
     uint64_t trace_capacity; /* as in tn_config */
     size_t trace_count;
-    tn_report trace[TM_VALUES];
+    tn_report trace[TM_TRACE];
+
+    size_t scope_count;
+    tm_scope scopes[TM_SCOPES]; /* the test reuses those that are destroyed */
+    tm_stop stop;
 
     uint64_t diagnostics[8]; /* by enum tn_diagnostic_kind */
     uint64_t reaped;         /* by the last call */
@@ -260,6 +341,19 @@ tn_status tm_hold_release(tm_hold *hold);
 tn_status tm_reserve(tm_manager *m, tn_location at, uint64_t bytes, const char *label,
                      tm_reservation **out);
 tn_status tm_reservation_release(tm_reservation *reservation);
+
+/* M166, M167: the form of a plan; of a sequence. */
+tn_status tm_plan_form(const tm_plan *plan);
+tn_status tm_actions_form(const tm_list *list);
+/* M168..M183. TN_OK, feasible or not. */
+tn_status tm_explain(tm_manager *m, const tm_plan *plan, uint64_t expected, tm_explained *out);
+/* M184..M188: the enter list of `plan`. The report is partial after TN_ERR_PLAN_EXEC. */
+tn_status tm_execute(tm_manager *m, const tm_plan *plan, const tm_options *options,
+                     tm_plan_report *out);
+void tm_scope_create(tm_manager *m, const tm_plan *plan, const tm_options *options, tm_scope *out);
+tn_status tm_scope_enter(tm_scope *scope);
+tn_status tm_scope_close(tm_scope *scope);
+tn_status tm_scope_destroy(tm_scope *scope);
 
 tn_status tm_version(tm_manager *m, uint64_t *out);
 tn_status tm_step(tm_manager *m);

@@ -163,14 +163,15 @@ static tn_status replicate(tm_manager *m, tm_value *v, tn_location from, tn_loca
 /* ---- Actions --------------------------------------------------------------------------------- */
 
 /* M23: pageable, pinned, CUDA by index. */
-static uint64_t rank(tn_location at) {
+uint64_t tm__rank(tn_location at) {
     return ((uint64_t)at.kind << 32) + (at.kind == TN_LOCATION_CUDA ? at.index : 0);
 }
 
 static tn_location preferred(const tm_value *v, tn_location except) {
     tn_location best = tn_location_none();
     for (size_t i = 0; i < v->count; i++)
-        if (!tm_same_at(v->at[i].at, except) && (!best.kind || rank(v->at[i].at) < rank(best)))
+        if (!tm_same_at(v->at[i].at, except) &&
+            (!best.kind || tm__rank(v->at[i].at) < tm__rank(best)))
             best = v->at[i].at;
     return best;
 }
@@ -220,7 +221,7 @@ static tn_status done(tm_manager *m) {
         return TN_OK;
     if (m->trace_count == capacity)
         memmove(m->trace, m->trace + 1, --m->trace_count * sizeof m->trace[0]);
-    tm__check(m->trace_count < TM_VALUES, "reports");
+    tm__check(m->trace_count < TM_TRACE, "reports");
     m->trace[m->trace_count++] = m->report;
     return TN_OK;
 }

@@ -44,6 +44,12 @@ void tm__remove(tm_manager *m, tm_value *v, tn_location at);
 void tm__destroy_payload(tm_manager *m);
 
 bool tm__protected(const tm_materialization *x);
+/* M23: the preferred replica but for `except`; kind none: there is no other. */
+uint64_t tm__rank(tn_location at);
+/* M218: the streams of a sequence or scope. */
+tn_status tm__streams(tm_manager *m, const tm_options *options);
+/* Simulate the parts of a plan, in their order; `sequence`: only its enter list (M184). */
+void tm__simulate(tm_manager *m, const tm_plan *plan, bool sequence, tm_explained *out);
 /* Wait until a stream, or all streams of a device, are idle. */
 void tm__wait_stream(tm_world *w, tn_stream stream);
 void tm__wait_device(tm_world *w, uint32_t device);

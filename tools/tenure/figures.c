@@ -4,7 +4,6 @@
 #include "base.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static int compare_ns(const void *left, const void *right) {
     uint64_t a = *(const uint64_t *)left;
@@ -18,7 +17,9 @@ static void find_latencies(struct figures *figures, const struct tally *tally) {
     uint64_t *sorted = memory_new(count, sizeof *sorted);
 
     if (count > 0) {
-        memcpy(sorted, tally->latency_ns, count * sizeof *sorted);
+        for (size_t i = 0; i < count; i++) {
+            sorted[i] = tally->requests[i].ns;
+        }
         qsort(sorted, count, sizeof *sorted, compare_ns);
         figures->median_ns = sorted[(count - 1) / 2];
         figures->most_ns = sorted[count - 1];
