@@ -36,7 +36,7 @@
 
 /* ---- Exploring (test thread) ---- */
 
-/* Explore: `weight` is a share of 2100 in TN_SCHEDULES (20000 by default). First come the schedules
+/* Explore: `weight` is a share of 2400 in TN_SCHEDULES (20000 by default). First come the schedules
  * `known`, which failed once. Prints a line of what was run; fails the CMocka test with the text and the
  * replay line of the first failed schedule. */
 void sched_explore(const char *name, void (*body)(void), unsigned weight, const uint64_t *known,
@@ -66,6 +66,8 @@ typedef struct sched_thread {
 
 /* Run the threads to their end (their thread-exit handlers included), exploring. */
 void sched_run(const sched_thread *threads, size_t count);
+/* Before the world begins: membarrier cannot be had, so light fences are real ones. */
+void sched_without_membarrier(void);
 /* Let all other threads go on until each waits for something that only this one can do. */
 void sched_settle(void);
 /* A point of a scenario's own: another thread may go on here. */

@@ -275,6 +275,8 @@ void sched_settle(void) {
         sched_pause();
 }
 
+void sched_without_membarrier(void) { sched_state.plan.membarrier = false; }
+
 void sched_pause_here(void) { sched_pause(); }
 
 uint32_t sched_choose(uint32_t n) {

@@ -16,7 +16,7 @@ list(FILTER tn_schedule_points EXCLUDE REGEX "/src/(driver|value|base/(memory|er
 
 foreach(kind plain points)
   add_library(tenure_schedule_${kind} OBJECT EXCLUDE_FROM_ALL ${tn_schedule_${kind}})
-  target_compile_definitions(tenure_schedule_${kind} PRIVATE TN_BUILDING=1)
+  target_compile_definitions(tenure_schedule_${kind} PRIVATE TN_BUILDING=1 TN_CHECKS=1)
   target_include_directories(tenure_schedule_${kind} PRIVATE
     ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(tenure_schedule_${kind} PRIVATE
@@ -38,7 +38,7 @@ file(GLOB tn_schedule_common CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*_util.
 file(GLOB tn_schedule_files CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/test_*.c)
 add_library(tn_schedule_support OBJECT EXCLUDE_FROM_ALL ${tn_schedule_common}
   ${PROJECT_SOURCE_DIR}/tests/support/tn_test.c)
-target_compile_definitions(tn_schedule_support PUBLIC TN_SCHEDULE=1)
+target_compile_definitions(tn_schedule_support PUBLIC TN_SCHEDULE=1 TN_CHECKS=1)
 target_include_directories(tn_schedule_support PUBLIC ${CMAKE_CURRENT_LIST_DIR}
   ${PROJECT_SOURCE_DIR}/tests/support ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
 target_link_libraries(tn_schedule_support PUBLIC tn_flags PkgConfig::CMOCKA PkgConfig::URCU

@@ -134,14 +134,13 @@ static void reserve_until_closed(void *argument) {
         SCHED_EQUAL(status, TN_ERR_CLOSED);
 }
 
-/* After it nobody has anything: not even the loan that is being made. */
+/* After it nobody has anything: not even a loan that is being made. */
 static void close_it(void *argument) {
     (void)argument;
-    uint64_t before = W.lifetimes;
     tn_status status = tn_manager_close(W.m, 0);
     SCHED_CHECK(status == TN_OK || status == TN_ERR_IN_USE);
+    SCHED_CHECK(status != TN_OK || W.loans == 0);
     W.closed = status == TN_OK;
-    (void)before;
 }
 
 static void close_acquire_body(void) {
@@ -152,6 +151,26 @@ static void close_acquire_body(void) {
     world_end();
 }
 SCENARIO(close_acquire, 60)
+
+/* The manager word is loaded after the fence, or a close passes between. */
+static void borrow_before_close(void *argument) {
+    loan l;
+    (void)argument;
+    tn_status status = world_borrow(&zero, 1, P, &l);
+    if (status == TN_OK)
+        world_return(&l, 0);
+    else
+        SCHED_EQUAL(status, TN_ERR_CLOSED);
+}
+
+static void close_fallback_body(void) {
+    sched_without_membarrier();
+    world_begin(TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 4, 4, 4);
+    world_on_host(1);
+    RUN({"borrow", borrow_before_close, NULL}, {"close", close_it, NULL});
+    world_end();
+}
+SCENARIO(close_fallback, 40)
 
 /* ---- The last release of a manager, its close and destruction ---- */
 
@@ -289,19 +308,13 @@ REACHES(tn__branch_consumer_finds_done, tn__branch_pending_completed,
         tn__branch_release_lost, tn__branch_releasing_waited_for)
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(release_reap_helper),
-    cmocka_unit_test(release_reaper),
-    cmocka_unit_test(racing_host),
-    cmocka_unit_test(racing_leaf),
-    cmocka_unit_test(racing_cuda),
-    cmocka_unit_test(close_acquire),
-    cmocka_unit_test(last_release_host),
-    cmocka_unit_test(last_release_leaf),
-    cmocka_unit_test(last_release_wait),
-    cmocka_unit_test(last_release_cuda),
-    cmocka_unit_test(forced_close),
-    cmocka_unit_test(forced_close_host),
-    cmocka_unit_test(reaches),
+    cmocka_unit_test(release_reap_helper), cmocka_unit_test(release_reaper),
+    cmocka_unit_test(racing_host),         cmocka_unit_test(racing_leaf),
+    cmocka_unit_test(racing_cuda),         cmocka_unit_test(close_acquire),
+    cmocka_unit_test(close_fallback),      cmocka_unit_test(last_release_host),
+    cmocka_unit_test(last_release_leaf),   cmocka_unit_test(last_release_wait),
+    cmocka_unit_test(last_release_cuda),   cmocka_unit_test(forced_close),
+    cmocka_unit_test(forced_close_host),   cmocka_unit_test(reaches),
 };
 
 TN_TEST_MAIN("schedule.releases", tests)

@@ -62,6 +62,12 @@ static void acquire_or_drop_body(void) {
 }
 SCENARIO(acquire_or_drop, 60)
 
+static void fallback_body(void) {
+    sched_without_membarrier();
+    acquire_or_drop_body();
+}
+SCENARIO(fallback, 60)
+
 /* The leaf path, warm, against a drop and the next load. */
 static void leaf_twice(void *argument) {
     (void)argument;
@@ -176,13 +182,19 @@ static void step_once(void *argument) {
     SCHED_OK(tn_manager_step(W.m, &completed));
 }
 
+/* It replaces a version, and retires no descriptor, for which the collector would wait first. */
+static void copy_once(void *argument) {
+    (void)argument;
+    SCHED_OK(world_ensure(1, N));
+}
+
 static void collect_body(void) {
     world_begin(TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 4, 4, 4);
     world_on_host(2);
-    RUN({"visit", visit_once, NULL}, {"drop", drop_once, NULL}, {"collect", step_once, NULL});
+    RUN({"visit", visit_once, NULL}, {"copy", copy_once, NULL}, {"collect", step_once, NULL});
     world_end();
 }
-SCENARIO(collect, 100)
+SCENARIO(collect, 120)
 
 /* ---- Move ---- */
 
@@ -234,6 +246,7 @@ REACHES(tn__branch_reader_aborts_removal, tn__branch_reader_finds_taken,
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(acquire_many_discard),
     cmocka_unit_test(acquire_or_drop),
+    cmocka_unit_test(fallback),
     cmocka_unit_test(leaf_drop),
     cmocka_unit_test(many_drop),
     cmocka_unit_test(two_removals),

@@ -90,6 +90,49 @@ static void lives_body(void) {
 }
 SCENARIO(lives, 40)
 
+/* A refusal counts the uses of a value that nobody holds: while it is being made, a hold of another
+ * value ends, and its record becomes a lease of this one. */
+static volatile int begun, tried;
+
+static void hold_then_lend(void *argument) {
+    (void)argument;
+    for (int i = 1; i <= 2; i++) {
+        tn_hold hold;
+        loan l;
+        SCHED_OK(tn_manager_hold(W.m, &W.values[1], 1, P, &hold));
+        while (begun < i)
+            sched_pause_here();
+        SCHED_OK(tn_hold_release(&hold));
+        SCHED_OK(world_borrow(&zero, 1, P, &l));
+        while (tried < i)
+            sched_pause_here();
+        world_return(&l, 0);
+        W.lifetimes += 2;
+    }
+}
+
+static void drop_lent(void *argument) {
+    (void)argument;
+    for (int i = 1; i <= 2; i++) {
+        begun = i;
+        SCHED_EQUAL(world_drop(0, P), TN_ERR_IN_USE);
+        SCHED_EQUAL(tn_last_error()->hold_count, 0);
+        SCHED_CHECK(tn_last_error()->use_count == 1 || tn_last_error()->use_count == 2);
+        tried = i;
+    }
+}
+
+static void lives_refused_body(void) {
+    loan l;
+    world_begin(TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 4, 4, 4);
+    world_on_host(2);
+    SCHED_OK(world_borrow(&zero, 1, P, &l));
+    RUN({"lend", hold_then_lend, NULL}, {"drop", drop_lent, NULL});
+    world_return(&l, 0);
+    world_end();
+}
+SCENARIO(lives_refused, 80)
+
 /* A lease that is being released is a use until it is pending: each look counts it once. */
 static void release_with_work(void *argument) {
     loan l;
@@ -126,8 +169,12 @@ SCENARIO(snapshot_release, 40)
 REACHES(tn__branch_snapshot_again, tn__branch_snapshot_inexact, tn__branch_pending_completed)
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(snapshot_leases),  cmocka_unit_test(snapshot_commit), cmocka_unit_test(lives),
-    cmocka_unit_test(snapshot_release), cmocka_unit_test(reaches),
+    cmocka_unit_test(snapshot_leases),
+    cmocka_unit_test(snapshot_commit),
+    cmocka_unit_test(lives),
+    cmocka_unit_test(lives_refused),
+    cmocka_unit_test(snapshot_release),
+    cmocka_unit_test(reaches),
 };
 
 TN_TEST_MAIN("schedule.snapshots", tests)

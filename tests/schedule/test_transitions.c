@@ -377,6 +377,36 @@ static void serial_guard_body(void) {
 }
 SCENARIO(serial_guard, 50)
 
+/* A close that a callback has refused can be made again (M189, M216). */
+static tn_scope *entered;
+
+static void close_at_last(void *argument) {
+    tn_status status;
+    (void)argument;
+    while ((status = tn_scope_close(entered)) == TN_ERR_REENTRANCY)
+        sched_pause_here();
+    SCHED_OK(status);
+}
+
+static void serial_scope_body(void) {
+    look l;
+    world_begin(TN_MODE_SERIAL, TN_REAPER_MANUAL, 3, 2, 2);
+    resident(0, P);
+    make_plan(0);
+    SCHED_OK(tn_scope_create(W.m, plans[0], NULL, &entered));
+    SCHED_OK(tn_scope_enter(entered));
+    W.placement_unknown = true;
+    RUN({"load", ensure_1, &outcome[0]}, {"close", close_at_last, NULL});
+    world_snapshot(&l);
+    SCHED_EQUAL(l.reserved[1], 0);
+    SCHED_EQUAL(l.used[0], (outcome[0] == TN_OK) * WORLD_BYTES);
+    SCHED_OK(tn_scope_destroy(entered));
+    tn_plan_destroy(plans[0]);
+    W.lifetimes += 2; /* its reservation */
+    world_end();
+}
+SCENARIO(serial_scope, 40)
+
 REACHES(tn__branch_flow_waits_for_handle, tn__branch_flow_waits_behind,
         tn__branch_flow_waits_for_bytes, tn__branch_flow_joins_load, tn__branch_flow_rechecks,
         tn__branch_claims_refused, tn__branch_plan_meets_use, tn__branch_plan_is_stale)
@@ -389,7 +419,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(plan_stale),     cmocka_unit_test(bytes),
     cmocka_unit_test(scope_scope),    cmocka_unit_test(scope_exit),
     cmocka_unit_test(scope_fails),    cmocka_unit_test(adopt_release),
-    cmocka_unit_test(serial_guard),   cmocka_unit_test(reaches),
+    cmocka_unit_test(serial_guard),   cmocka_unit_test(serial_scope),
+    cmocka_unit_test(reaches),
 };
 
 TN_TEST_MAIN("schedule.transitions", tests)

@@ -35,8 +35,9 @@ typedef struct world {
     uint64_t placement;                /* of transitions */
     bool placement_unknown;            /* the scenario cannot tell */
     uint64_t first_placement;
-    bool closed;
-    bool detached; /* by force: records of detached lifetimes stay in no list */
+    uint32_t loans; /* borrowed, and no release begun */
+    bool closed;    /* without force: nobody borrows any longer */
+    bool detached;  /* by force: records of detached lifetimes stay in no list */
 } world;
 
 extern world W;

@@ -226,7 +226,9 @@ tn_status world_borrow(const uint32_t *values, size_t count, tn_location at, loa
     MAY_BE(status);
     if (status != TN_OK)
         return status;
+    SCHED_CHECK(!W.closed);
     W.lifetimes++;
+    W.loans++;
     for (size_t i = 0; i < count; i++) {
         AT_LAST(status, tn_lease_lookup(&out->lease, handles[i], &out->seen[i].data));
         SCHED_OK(status);
@@ -250,6 +252,7 @@ void world_use(const loan *l, uint64_t ns) {
 void world_return(const loan *l, uint32_t flags) {
     tn_status status;
     world_look(l);
+    W.loans--;
     AT_LAST(status, tn_lease_release(&l->lease, flags));
     SCHED_OK(status);
     W.lifetimes += l->at.kind == TN_LOCATION_CUDA ? 2 : 1;
