@@ -164,18 +164,20 @@ static void embedding_no_locked_memory_is_needed(void **state) {
 
 /* ---- Forks -------------------------------------------------------------------------------------- */
 
-/* Which call of a child does not say that it is forked; 0: all do, and a manager of its own works. */
+/* Which call of a child does not say that it is forked; 0: all do. */
 static int first_wrong(struct open_things *o) {
     tn_lease lease;
-    tn_manager *own = NULL;
     uint64_t v = 0;
     int call = 0;
 
 #define FORKED(expression)                                                                         \
     do {                                                                                           \
         call++;                                                                                    \
-        if ((expression) != TN_ERR_FORKED)                                                         \
+        tn_status got = (expression);                                                              \
+        if (got != TN_ERR_FORKED) {                                                                \
+            print_error("in the child, call %d: %s\n", call, tn_status_name(got));                 \
             return call;                                                                           \
+        }                                                                                          \
     } while (0)
     FORKED(tn_manager_state_version(o->m, &v));
     FORKED(tn_manager_acquire(o->m, &o->v, 1, P, NULL, &lease));
@@ -190,12 +192,11 @@ static int first_wrong(struct open_things *o) {
     if (tn_scope_destroy(o->scope) != TN_OK) /* memory only */
         return 50;
     tn_use_destroy(o->use);
-    if (tn_manager_create(NULL, &own) != TN_OK)
-        return 51;
-    return tn_manager_destroy(own) == TN_OK ? 0 : 52;
+    return 0;
 }
 
 static void embedding_fork_with_all_open(void **state) {
+    spec_own_table(*state); /* a child of a process that uses CUDA may not call it */
     for (uint32_t reaper = TN_REAPER_THREAD; reaper <= TN_REAPER_MANUAL; reaper++) {
         struct open_things o;
 
@@ -235,6 +236,7 @@ static void embedding_fork_inside_a_callback(void **state) {
     tt_source *source = spec_source(*state);
     tn_handle h;
 
+    spec_own_table(*state);
 #if TN__TSAN
     TN_SKIP("a forked child of a thread-sanitized program must not take locks");
 #endif
