@@ -129,13 +129,15 @@ Chooser::Chooser(const World &w, bool uniform, std::size_t count, int thread)
 }
 
 void add(const std::string &name, const std::vector<Place> &places, const Body &body,
-         const std::vector<int> &threads) {
+         const std::vector<int> &threads, const std::vector<std::int64_t> &values) {
     for (Place place : places) {
         const std::string full = name + "/" + name_of(place);
         auto *registered = benchmark::RegisterBenchmark(full.c_str(), [=](benchmark::State &state) {
             body(state, world({full, place, static_cast<std::size_t>(state.range(0))}));
         });
-        registered->ArgName("values")->Arg(1000)->Arg(100000);
+        registered->ArgName("values");
+        for (std::int64_t n : values)
+            registered->Arg(n);
         for (int n : threads)
             registered->Threads(n);
     }

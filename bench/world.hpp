@@ -100,9 +100,10 @@ class Stepper {
 
 using Body = std::function<void(benchmark::State &, const World &)>;
 
-/* Registers NAME/PLACE/values:N/threads:T for 1e3 and 1e5 values and the thread counts given. */
+/* Registers NAME/PLACE/values:N/threads:T for the numbers of values and of threads given. */
 void add(const std::string &name, const std::vector<Place> &places, const Body &body,
-         const std::vector<int> &threads = {1, 2, 4});
+         const std::vector<int> &threads = {1, 2, 4},
+         const std::vector<std::int64_t> &values = {1000, 100000});
 
 } // namespace bench
 

@@ -5,6 +5,7 @@
 #   tests/<label>/*_common.c, *_util.c, backend_*.c   linked into every program of that folder
 #   tests/<label>/<prefix>_<stem>.c  program tests/<label>_<stem>, test "<label>.<stem>";
 #                                    prefixes: test_ spec_ field_ fault_ conf_ tort_ prop_ abi_
+#   tests/schedule/                  see schedule.cmake there
 #   tests/cuda/                      see cuda.cmake there; only where the CUDA Toolkit is
 #   tests/cli/*.sh                   test "cli.<stem>", run with TENURE=<the program>
 #
@@ -77,6 +78,14 @@ foreach(label ${TN_TEST_LABELS})
   endforeach()
 endforeach()
 
+# Parts of the program.
+if(TARGET tenure_tool)
+  set(tn_tool_dir ${PROJECT_SOURCE_DIR}/tools/tenure)
+  tn_test(tool ${CMAKE_CURRENT_LIST_DIR}/tool/test_steps.c ${tn_tool_dir}/steps.c
+    ${tn_tool_dir}/jump.c ${tn_tool_dir}/evaluate.c ${tn_tool_dir}/content.c)
+  target_include_directories(tool_steps PRIVATE ${tn_tool_dir})
+endif()
+
 set(TN_CUDA_STUB "")
 if(tn_have_cuda)
   include(${CMAKE_CURRENT_LIST_DIR}/cuda/cuda.cmake)
@@ -99,6 +108,8 @@ if(TARGET tenure_tool)
       ENVIRONMENT "${tn_test_env};TENURE=$<TARGET_FILE:tenure_tool>")
   endforeach()
 endif()
+
+include(${CMAKE_CURRENT_LIST_DIR}/schedule/schedule.cmake)
 
 # Models of the protocols and their mutants; skips where spin is missing. Not in sanitizer builds:
 # they run none of our code.

@@ -3,7 +3,8 @@
 # shellcheck disable=SC2317 # the rows are called by name
 # All checks. Installs what is missing, builds out of tree, runs; ends with one line per row.
 #
-#   tools/test.sh [ROW...]     all rows, or the named ones, in the order given
+#   tools/test.sh [ROW...]     the first six rows, or the named ones, in the order given
+#   tools/test.sh --long       the rest, which takes hours
 #
 #   plain     warnings are errors, internal checks on: all tests
 #   asan      AddressSanitizer and UndefinedBehaviorSanitizer: all tests
@@ -12,9 +13,16 @@
 #   coverage  branch coverage of the core's folders
 #   checks    ordering comments, headers, layers, sizes
 #
+#   soak        everything at once for a minute, in the builds of plain, asan and tsan
+#   properties  more random sequences
+#   schedules   more seeds of the order among what completes at the same time
+#   models      the models with the larger bounds too
+#   mutants     each broken step of the protocol is noticed
+#
 #   TN_BUILD_DIR           where to build (default: build/test)
 #   TN_JOBS                compile and test jobs (default: all processors)
 #   TN_PROPERTY_SEQUENCES  length of the property tests, in every row
+#   TN_SOAK_SECONDS        length of the row soak, in each build (default: 60)
 #   TN_COVERAGE_MIN        per cent (default: 90)
 #   TN_FAIL_ON_SKIP        1: a row that cannot run on this machine fails
 set -eu
@@ -24,13 +32,14 @@ base=${TN_BUILD_DIR:-$root/build/test}
 jobs=${TN_JOBS:-$(nproc 2>/dev/null || echo 2)}
 sequences=${TN_PROPERTY_SEQUENCES:-}
 sequences_plain=20000
+sequences_long=200000
 sequences_slow=2000 # under sanitizers and without optimisation
 coverage_min=${TN_COVERAGE_MIN:-90}
 coverage_folders="transition placement lifetime"
 coverage_labels="unit|spec|fault|property"
 
 usage() {
-    sed -n '4,21s/^# \{0,1\}//p' "$0"
+    sed -n '4,29s/^# \{0,1\}//p' "$0"
     exit "$1"
 }
 
@@ -73,23 +82,32 @@ tests() {
     fi
 }
 
-row_plain() {
-    build plain -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTN_WERROR=ON -DTN_CHECKS=ON &&
-        tests plain "${sequences:-$sequences_plain}"
+build_plain() {
+    build plain -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTN_WERROR=ON -DTN_CHECKS=ON
 }
 
-row_asan() {
+build_asan() {
     if [ ! -r /proc/self/task ]; then
         echo "asan: AddressSanitizer needs /proc, which is not mounted here: mount -t proc proc /proc"
         return 77
     fi
-    build asan -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTN_CHECKS=ON -DTN_SANITIZE=address+undefined &&
-        tests asan "${sequences:-$sequences_slow}"
+    build asan -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTN_CHECKS=ON -DTN_SANITIZE=address+undefined
+}
+
+build_tsan() {
+    build tsan -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTN_CHECKS=ON -DTN_SANITIZE=thread
+}
+
+row_plain() {
+    build_plain && tests plain "${sequences:-$sequences_plain}"
+}
+
+row_asan() {
+    build_asan && tests asan "${sequences:-$sequences_slow}"
 }
 
 row_tsan() {
-    build tsan -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTN_CHECKS=ON -DTN_SANITIZE=thread &&
-        tests tsan "${sequences:-$sequences_slow}"
+    build_tsan && tests tsan "${sequences:-$sequences_slow}"
 }
 
 row_spec() {
@@ -123,13 +141,61 @@ row_checks() {
     return "$good"
 }
 
+# program KIND NAME: run one test program of a build, without CTest and its time limits.
+program() {
+    set -- "$base/$1/tests/$2" "$1"
+    if [ "$2" = tsan ] && setarch -R true 2>/dev/null; then
+        setarch -R "$1"
+    else
+        UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 "$1"
+    fi
+}
+
+row_soak() {
+    good=0
+    for kind in plain asan tsan; do
+        echo "soak, $kind:"
+        { "build_$kind" && TN_SOAK_SECONDS=${TN_SOAK_SECONDS:-60} program "$kind" torture_soak; } ||
+            good=1
+    done
+    return "$good"
+}
+
+row_properties() {
+    build_plain || return 1
+    good=0
+    for name in "$root"/tests/property/prop_*.c; do
+        name=$(basename "$name" .c)
+        TN_PROPERTY_SEQUENCES=${sequences:-$sequences_long} program plain \
+            "property_${name#prop_}" || good=1
+    done
+    return "$good"
+}
+
+row_schedules() {
+    build_plain && TN_TEST='f_g10*' TN_FIELD_SEEDS=100000 program plain field_races
+}
+
+row_models() {
+    sh "$root/tests/model/run.sh" --deep
+}
+
+row_mutants() {
+    sh "$root/tests/mutants/run.sh" -j "$jobs"
+}
+
 case ${1:-} in
 -h | --help) usage 0 ;;
+--long)
+    shift
+    [ $# -gt 0 ] || set -- soak properties schedules models mutants
+    ;;
 esac
 [ $# -gt 0 ] || set -- plain asan tsan spec coverage checks
 for row in "$@"; do
     case $row in
     plain | asan | tsan | spec | coverage | checks) ;;
+    soak | properties | schedules | models | mutants) ;;
     *)
         echo "test: no such row: $row" >&2
         usage 2 >&2
@@ -160,7 +226,7 @@ for row in "$@"; do
         failed=1
     fi
     summary="$summary
-$(printf '%-9s %-7s %4d s' "$row" $result $(($(date +%s) - began)))"
+$(printf '%-10s %-7s %4d s' "$row" $result $(($(date +%s) - began)))"
 done
 
 # CTest's own closing lines once more, so that the end of a long log says it all.

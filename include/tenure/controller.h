@@ -320,8 +320,8 @@ TN_NODISCARD TN_API tn_status tn_use_create(tn_controller *controller, const tn_
  * taken (a *hit*: no lock, no allocation); else decide, run the plan, and borrow.
  *
  * In TN_BIND_PLACEMENT a hit has neither decision nor report (tn_use_decision() and tn_use_report()
- * give NULL), and a decision that went stale before anything was done is made again up to
- * `redecisions` times.
+ * give NULL). A decision is made again up to `redecisions` times if it went stale before anything
+ * was done, or if what it found resident was removed before it could be borrowed.
  *
  * @return TN_OK; TN_ERR_MISUSE it was entered before (C135); else the first failing step's error
  *         (of tn_controller_decide(), tn_scope_enter(), tn_manager_acquire()): what was opened is
@@ -337,8 +337,10 @@ TN_NODISCARD TN_API tn_status tn_use_enter(tn_use *use);
  * Exit: leases in reverse order, then the reservations. Waits for nothing (C140); device leases
  * protect until their streams' work is done.
  *
- * @return TN_OK, also for a second exit; TN_ERR_MISUSE it was never entered; the first error of a
- *         release, after which the rest was done and the use is over (C143).
+ * @return TN_OK, also for a second exit; TN_ERR_MISUSE it was never entered; TN_ERR_REENTRANCY
+ *         inside or during a source callback: it stays entered, exit it again; the first other
+ *         error of a release, after which the rest was done and the use is over (C143). What could
+ *         not be released is tried again by tn_use_reset() and tn_use_destroy().
  *
  * Threads:  one at a time; may be another thread than the one that entered.
  * Blocks:   never.
@@ -357,8 +359,8 @@ TN_NODISCARD TN_API tn_status tn_use_exit(tn_use *use);
  */
 TN_NODISCARD TN_API tn_status tn_use_reset(tn_use *use);
 
-/** Free a use; NULL is ignored. One that is entered is exited first. Threads: one at a time.
- * Blocks: never. */
+/** Free a use; NULL is ignored. One that is entered is exited first, also inside or during a source
+ * callback. Threads: one at a time. Blocks: never. */
 TN_API void tn_use_destroy(tn_use *use);
 
 /** Whether it is entered and not exited. Threads: any. Blocks: never. */
@@ -400,6 +402,22 @@ TN_NODISCARD TN_API tn_status tn_use_next(const tn_use *use, size_t *inout_curso
                                           tn_requirement *out_requirement, const void **out,
                                           bool *out_more);
 
+/**
+ * The reservations of an entered use, in the request's order, e.g. for tn_manager_adopt_reserved():
+ * what an operation writes takes the bytes that its use holds. They are the use's: one that is
+ * released by hand is simply gone.
+ *
+ * @param[out] out      `*inout_count` elements; may be NULL if that is 0.
+ * @param inout_count   in: room; out: the real total, 0 unless entered.
+ * @return TN_OK; TN_ERR_KIND.
+ *
+ * Threads:  any, while the use is entered.
+ * Blocks:   never.
+ * Source:   C63, C140, M213.
+ */
+TN_NODISCARD TN_API tn_status tn_use_reservations(const tn_use *use, tn_reservation *out,
+                                                  size_t *inout_count);
+
 /** What a use did. */
 typedef struct tn_use_info {
     size_t size;
@@ -432,6 +450,11 @@ TN_NODISCARD TN_API tn_status tn_use_decision(const tn_use *use, const tn_decisi
  * the use is reset or destroyed. TN_OK; TN_ERR_KIND. Threads: one at a time. Blocks: never.
  * Source: C137, C144. */
 TN_NODISCARD TN_API tn_status tn_use_report(const tn_use *use, const tn_plan_report **out);
+
+/** The transitions that were committed when the scope's entry failed half-way
+ * (TN_ERR_PLAN_EXEC); NULL: no such failure. As tn_use_report(). Threads: one at a time. Blocks:
+ * never. Source: C123, C137. */
+TN_NODISCARD TN_API tn_status tn_use_partial_report(const tn_use *use, const tn_plan_report **out);
 
 /** The scope's exit error; NULL: none. As tn_use_report(). Threads: one at a time. Blocks: never.
  * Source: C145. */

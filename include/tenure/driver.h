@@ -51,7 +51,9 @@ enum tn_driver_capability {
  * done, events as complete; D7): the CUDA driver says so with CUDA_ERROR_DEINITIALIZED or
  * NOT_INITIALIZED, and CONTEXT_IS_DESTROYED or INVALID_CONTEXT for the context that a call is about.
  * Errors that stick to a context (an illegal address, a failed launch ...) are
- * TN_ERR_DEVICE_LOST: its memory counts as in use. After a failure `last_code` gives the native code of this
+ * TN_ERR_DEVICE_LOST: its memory counts as in use, leases that wait for its events wait for ever
+ * (a manager that has some can be destroyed, not closed), and no operation at another place is
+ * refused for it. After a failure `last_code` gives the native code of this
  * thread's last failing call.
  *
  * Entries marked optional may be NULL. `self` is what tn_driver_create() was given.
@@ -130,8 +132,8 @@ typedef struct tn_driver_ops {
 TN_NODISCARD TN_API tn_status tn_driver_create(const tn_driver_ops *ops, void *self,
                                                tn_driver **out);
 
-/** Free a driver; no manager, buffer or payload uses it any longer. NULL is ignored. Threads: one
- * at a time. Blocks: never. */
+/** Free a driver; no manager, buffer or payload uses it any longer. NULL is ignored. Idle pinned
+ * memory goes back first. Threads: one at a time. Blocks: as the driver does. */
 TN_API void tn_driver_destroy(tn_driver *driver);
 
 /** The driver's name; "none" for NULL. Threads: any. Blocks: never. */
@@ -173,6 +175,12 @@ TN_API const char *tn_driver_why(void);
 /**
  * Allocate memory at a location: pageable host memory, pinned memory, or device memory.
  *
+ * Pageable memory comes from jemalloc where the process has it, else from the C library. Pinned
+ * memory comes from the driver's pool: it is taken from the driver in chunks of blocks of one size,
+ * and freed blocks are kept by exact size, so that a program whose sizes recur makes no driver
+ * call. If the driver refuses, chunks without a block in use are given back to it and it is asked
+ * again.
+ *
  * @param driver        NULL: pageable only.
  * @param bytes         0 gives NULL.
  * @param[out] out      owned; end with tn_memory_free() with the same driver, location and bytes.
@@ -187,14 +195,100 @@ TN_NODISCARD TN_API tn_status tn_memory_alloc(tn_driver *driver, tn_location at,
                                               void **out);
 
 /**
- * Free memory of tn_memory_alloc(); NULL is ignored.
+ * Free memory of tn_memory_alloc(); NULL is ignored. Pinned memory stays in the driver's pool until
+ * tn_driver_trim_pinned(), so that no free waits for a device.
  *
- * @return TN_OK, also if the driver has shut down (D7); TN_ERR_KIND; what the driver reports.
+ * @return TN_OK, also if the driver has shut down (D7); TN_ERR_KIND; TN_ERR_VALUE no pinned block
+ *         of that size (it may have been freed already); what the driver reports.
  *
  * Threads:  any.
- * Blocks:   as the driver does.
+ * Blocks:   as the driver does; never for host memory.
  */
 TN_API tn_status tn_memory_free(tn_driver *driver, tn_location at, void *pointer, uint64_t bytes);
+
+/* ---- Pageable memory -------------------------------------------------------------------- */
+
+/** Pageable memory of this process. */
+typedef struct tn_host_figures {
+    size_t size;
+    const char *allocator; /**< `jemalloc` or `C library`; static text */
+    const char *version;   /**< the allocator's; static text */
+    uint64_t live_bytes;   /**< pageable memory of values, as it was asked for */
+    uint64_t live_blocks;  /**< in so many blocks */
+    /* Of the allocator, the whole program's memory included; 0 where it does not tell. */
+    uint64_t allocated_bytes; /**< in use */
+    uint64_t resident_bytes;  /**< in physical memory, the allocator's own included */
+    uint64_t mapped_bytes;    /**< address space in use */
+    uint64_t retained_bytes;  /**< address space kept for later, without memory */
+} tn_host_figures;
+
+#define TN_HOST_FIGURES_INIT                                                                       \
+    { sizeof(tn_host_figures), NULL, NULL, 0, 0, 0, 0, 0, 0 }
+
+/**
+ * Read the figures of pageable memory. The allocator is jemalloc where the process has it when the
+ * library is loaded (linked, or preloaded), else the C library's.
+ *
+ * @return TN_OK; TN_ERR_KIND.
+ *
+ * Threads:  any.
+ * Blocks:   as the allocator does; the figures are exact only while nobody allocates.
+ */
+TN_NODISCARD TN_API tn_status tn_host_read_memory(tn_host_figures *out);
+
+/* ---- Pinned memory ---------------------------------------------------------------------- */
+
+/** Pinned memory taken from a driver, by use. None of it is charged to a location; what managers
+ * charge there are values. */
+typedef struct tn_pinned_figures {
+    size_t size;
+    uint64_t live_bytes;      /**< blocks in use, as they were asked for */
+    uint64_t idle_bytes;      /**< kept for later: free blocks, and padding between blocks */
+    uint64_t ring_bytes;      /**< staging rings of managers (tn_config) */
+    uint64_t live_blocks;     /**< blocks in use */
+    uint64_t peak_live_bytes; /**< most live_bytes so far */
+    uint64_t chunks;          /**< taken from the driver and not given back, rings not counted */
+    uint64_t chunk_bytes;     /**< the setting of tn_driver_set_pinned_chunk() */
+} tn_pinned_figures;
+
+#define TN_PINNED_FIGURES_INIT                                                                     \
+    { sizeof(tn_pinned_figures), 0, 0, 0, 0, 0, 0, 0 }
+
+/**
+ * Read the figures of a driver's pinned memory, at one instant.
+ *
+ * @return TN_OK; TN_ERR_KIND.
+ *
+ * Threads:  any.
+ * Blocks:   never.
+ */
+TN_NODISCARD TN_API tn_status tn_driver_read_pinned(tn_driver *driver, tn_pinned_figures *out);
+
+/**
+ * Give every chunk of pinned memory in which no block is in use back to the driver. Also done when
+ * the driver's last manager is destroyed, and before a refusal of the driver is reported.
+ *
+ * @param[out] out_bytes  NULL, or how much was given back, also after a failure.
+ * @return TN_OK; TN_ERR_KIND; what the driver reports first: the rest was tried, and what could not
+ *         be given back stays idle.
+ *
+ * Threads:  any.
+ * Blocks:   as the driver does: freeing pinned memory waits for everything queued on its devices.
+ */
+TN_API tn_status tn_driver_trim_pinned(tn_driver *driver, uint64_t *out_bytes);
+
+/**
+ * Choose how much pinned memory is taken at once from now on, at most: as many blocks of one size
+ * as fit, but at least one, and never more than a twentieth of the blocks of that size so far, so
+ * that less than 5 % is taken in advance. A larger block has a chunk of its own.
+ *
+ * @param bytes         0: the default, 64 MiB.
+ * @return TN_OK; TN_ERR_KIND; TN_ERR_VALUE above INT64_MAX.
+ *
+ * Threads:  any.
+ * Blocks:   never.
+ */
+TN_NODISCARD TN_API tn_status tn_driver_set_pinned_chunk(tn_driver *driver, uint64_t bytes);
 
 #ifdef __cplusplus
 }

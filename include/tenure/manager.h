@@ -86,6 +86,9 @@ typedef struct tn_diagnostic {
 /** `keep_discarded` without a limit. */
 #define TN_KEEP_ALL UINT64_MAX
 
+/** Most blocks of a staging ring. */
+#define TN_RING_BLOCKS_MAX 16u
+
 /** Configuration of a manager. All-zero members mean their documented default. */
 typedef struct tn_config {
     size_t size;
@@ -105,10 +108,21 @@ typedef struct tn_config {
      * must not call the manager */
     uint64_t (*now_ns)(void *context);
     void *now_context;
+    /**
+     * One block of the staging ring; 0: 8 MiB. The content of a file passes through the ring
+     * straight to a device, one block being read while copies out of the others run. The ring is
+     * pinned memory, taken from the driver at the first such load, whole, and kept until the
+     * manager is destroyed; it is charged to no location (tn_driver_read_pinned() counts it). It
+     * never grows: loads at the same time share it. Where it cannot be pinned, pageable memory
+     * takes its place.
+     */
+    uint64_t ring_block_bytes;
+    uint32_t ring_blocks; /**< its blocks, at most TN_RING_BLOCKS_MAX; 0: 4 */
+    uint32_t reserved0;   /**< always 0 */
 } tn_config;
 
 #define TN_CONFIG_INIT                                                                             \
-    { sizeof(tn_config), NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL }
+    { sizeof(tn_config), NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL, 0, 0, 0 }
 
 /**
  * Create a manager.
@@ -116,8 +130,8 @@ typedef struct tn_config {
  * @param config        borrowed; NULL: all defaults.
  * @param[out] out      owned; end with tn_manager_destroy().
  * @return TN_OK; TN_ERR_KIND NULL, wrong size, mode, reaper or budget location out of range;
- *         TN_ERR_VALUE a budget above INT64_MAX, one location twice, or a CUDA location that the
- *         driver does not have; TN_ERR_HOST_MEMORY; TN_ERR_SYSTEM (the reaper thread).
+ *         TN_ERR_VALUE a budget above INT64_MAX, one location twice, a CUDA location that the
+ *         driver does not have, or a ring that cannot be; TN_ERR_HOST_MEMORY; TN_ERR_SYSTEM (the reaper thread).
  *
  * Threads:  any.
  * Blocks:   never.
@@ -155,7 +169,8 @@ TN_NODISCARD TN_API tn_status tn_manager_close(tn_manager *m, uint32_t flags);
 /**
  * Free a manager. If it is open, each open lease, hold and reservation gives one diagnostic, the
  * streams of open leases are synchronised, and it is closed by force (D15). Snapshots taken from
- * it stay valid.
+ * it stay valid. The last manager of a driver gives the pinned memory that is idle back to it
+ * (tn_driver_trim_pinned()).
  *
  * @param m             consumed on TN_OK; NULL is ignored.
  * @return TN_OK; TN_ERR_REENTRANCY inside one of its callbacks, or inside an RCU read section of
@@ -164,7 +179,8 @@ TN_NODISCARD TN_API tn_status tn_manager_close(tn_manager *m, uint32_t flags);
  *
  * Threads:  one at a time, no other call on `m` in progress; releases of lifetimes that are still
  *           open may follow later.
- * Blocks:   for the streams of open leases and for a grace period.
+ * Blocks:   for the streams of open leases and for a grace period; as the driver does while it gets
+ *           pinned memory back.
  * Source:   M148, M155, M160.
  */
 TN_NODISCARD TN_API tn_status tn_manager_destroy(tn_manager *m);
@@ -284,8 +300,8 @@ TN_NODISCARD TN_API tn_status tn_manager_register_source(tn_manager *m, const tn
  *
  * Threads:  any.
  * Blocks:   for other transitions of the same value (several threads that ensure the same missing
- *           value cause one load), for the source, for the copy; for claims of transitions in
- *           flight, if the charge does not fit until they are settled.
+ *           value cause one load), for the source, for the copy, for a block of the staging ring;
+ *           for claims of transitions in flight, if the charge does not fit until they are settled.
  * Ordering: release to whoever acquires the materialization.
  * Source:   M72..M97, M217..M223.
  */

@@ -10,6 +10,10 @@
  * overlap.
  *
  * Departures: D2 (lifetime operations on other values may be ordered between the parts of a plan),
+ * D3 (in TN_MODE_CONCURRENT several plans with different handles may be admitted by one expected
+ * version, and a waiting action may be judged, and refused, between two actions of a plan in flight;
+ * an exit action that would have to wait inside a source callback of another manager fails with cause
+ * TN_ERR_REENTRANCY),
  * D15 (an entered scope that is destroyed releases its reservations and warns; there is no garbage
  * collection).
  */

@@ -276,7 +276,8 @@ enum tn_source_flags {
  * refused, D3) and without any lock; it must return independent storage at the declared location
  * and keep no alias (M80). Any status but TN_OK makes the load fail and reaches the caller
  * unchanged (M79). A file holds the segments of a buffer one after another, from `offset`; it is
- * opened at each load. It is no callback and never raises the guard. A short or corrupt file is
+ * opened at each load, and on the way to a device it passes through the manager's staging ring
+ * (tn_config) instead of a temporary payload. It is no callback and never raises the guard. A short or corrupt file is
  * TN_ERR_MATERIALIZATION; one that cannot be read is TN_ERR_SOURCE with errno.
  */
 typedef struct tn_source {

@@ -11,6 +11,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* 1: a build for schedule exploration only (tests/schedule): each operation is a point at which
+ * another thread may be let run, and stores wait in a simulated buffer. */
+#ifndef TN_SCHEDULE
+#define TN_SCHEDULE 0
+#endif
+
+#if TN_SCHEDULE
+#include "base/schedule.h"
+#else
+/* A branch of the protocol, counted by schedule exploration (names in base/schedule.h). */
+#define TN__BRANCH(name) ((void)0)
+
 #define tn__load_rlx(p) atomic_load_explicit((p), memory_order_relaxed)
 #define tn__load_acq(p) atomic_load_explicit((p), memory_order_acquire)
 
@@ -38,6 +50,11 @@
     atomic_compare_exchange_strong_explicit((p), (expected), (v), memory_order_acq_rel,            \
                                             memory_order_acquire)
 
+#define tn__fence_acq() atomic_thread_fence(memory_order_acquire)
+#define tn__fence_sc() atomic_thread_fence(memory_order_seq_cst)
+#define tn__fence_compiler() atomic_signal_fence(memory_order_seq_cst)
+#endif
+
 /* Two adjacent 64-bit words changed by one step. x86-64: cmpxchg16b by the __sync builtin, which
  * is inlined (the C11 form calls libatomic); full barrier. Loads of one half are ordinary atomic
  * loads: a torn pair makes the next CAS fail. */
@@ -56,6 +73,9 @@ static inline unsigned __int128 tn__pair_value(uint64_t low, uint64_t high) {
 /* Compare-and-swap of both words, acq_rel (a full barrier on x86-64). */
 static inline bool tn__pair_cas_acq_rel(tn__pair *p, uint64_t old_low, uint64_t old_high,
                                         uint64_t new_low, uint64_t new_high) {
+#if TN_SCHEDULE
+    tn__schedule_rmw(p);
+#endif
     return __sync_bool_compare_and_swap(&p->both, tn__pair_value(old_low, old_high),
                                         tn__pair_value(new_low, new_high));
 }
@@ -64,15 +84,13 @@ static inline bool tn__pair_cas_acq_rel(tn__pair *p, uint64_t old_low, uint64_t 
 #define tn__foreign_load_rlx(p) __atomic_load_n((p), __ATOMIC_RELAXED)
 #define tn__foreign_store_rlx(p, v) __atomic_store_n((p), (v), __ATOMIC_RELAXED)
 
-#define tn__fence_acq() atomic_thread_fence(memory_order_acquire)
-#define tn__fence_sc() atomic_thread_fence(memory_order_seq_cst)
-#define tn__fence_compiler() atomic_signal_fence(memory_order_seq_cst)
-
 #define TN__CACHE_LINE 64
 
 /* A short wait loop's body. */
 static inline void tn__relax(void) {
-#if defined(__x86_64__) || defined(__i386__)
+#if TN_SCHEDULE
+    tn__schedule_pause();
+#elif defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();
 #else
     atomic_signal_fence(memory_order_seq_cst);

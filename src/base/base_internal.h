@@ -83,9 +83,10 @@ TN_NODISCARD void *tn__zalloc(size_t bytes); /* zeroed */
 /* zeroed, aligned to a cache line; tn__free() too */
 TN_NODISCARD void *tn__zalloc_line(size_t bytes);
 void tn__free(void *block); /* NULL is ignored */
-/* Payloads in pageable memory, aligned to 64; same failure points. */
+/* Payloads in pageable memory, aligned to 64; same failure points. From jemalloc where the process
+ * has it, else from the C library. Freed with the bytes asked for. */
 TN_NODISCARD void *tn__host_alloc(uint64_t bytes);
-void tn__host_free(void *block);
+void tn__host_free(void *block, uint64_t bytes);
 /* Room for one more element of an array made here: *room doubles. `array` is the address of the
  * pointer. False: no memory, nothing changed. */
 TN_NODISCARD bool tn__grow(void *array, size_t *room, size_t count, size_t size);
@@ -96,6 +97,11 @@ TN__COLD tn_status tn__no_memory(void);
 void tn__fault_alloc(uint64_t nth);
 bool tn__fault_alloc_fired(void);
 uint64_t tn__alloc_live(void);
+/* For other allocators of base: whether this allocation is the one to fail; count a block that may
+ * be NULL, which is returned; count its end. */
+bool tn__fault_alloc_due(void);
+void *tn__alloc_counted(void *block);
+void tn__alloc_uncounted(void);
 
 /* ---- Clock ------------------------------------------------------------------------------ */
 
@@ -103,7 +109,9 @@ uint64_t tn__unix_ns(void); /* wall clock */
 uint64_t tn__mono_ns(void); /* monotonic, never 0 */
 /* A cheap clock of no known unit, the same on all processors but for skew; never 0. */
 static inline uint64_t tn__ticks(void) {
-#if defined(__x86_64__)
+#if defined(TN_SCHEDULE) && TN_SCHEDULE
+    return tn__mono_ns(); /* the schedule's own time */
+#elif defined(__x86_64__)
     return __builtin_ia32_rdtsc() | 1;
 #else
     return tn__mono_ns();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Host memory: the library's own blocks and pageable payloads. Every allocation is a numbered
- * failure point.
+ * Host memory: the library's own blocks. Every allocation is a numbered failure point. Pageable
+ * payloads are in host.c.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ bool tn__fault_alloc_fired(void) { return tn__load_rlx(&fault_fired); }
 
 uint64_t tn__alloc_live(void) { return tn__load_rlx(&live); }
 
-static bool must_fail(void) {
+bool tn__fault_alloc_due(void) {
     uint64_t n = tn__load_rlx(&fault_in);
     while (tn__unlikely(n != 0)) {
         if (!tn__cas_rlx(&fault_in, &n, n - 1))
@@ -37,16 +37,20 @@ static bool must_fail(void) {
     return false;
 }
 
-static void *counted(void *block) {
+void *tn__alloc_counted(void *block) {
     if (block)
         tn__add_rlx(&live, 1);
     return block;
 }
 
-void *tn__alloc(size_t bytes) { return must_fail() ? NULL : counted(malloc(bytes ? bytes : 1)); }
+void tn__alloc_uncounted(void) { tn__sub_rlx(&live, 1); }
+
+void *tn__alloc(size_t bytes) {
+    return tn__fault_alloc_due() ? NULL : tn__alloc_counted(malloc(bytes ? bytes : 1));
+}
 
 void *tn__zalloc(size_t bytes) {
-    return must_fail() ? NULL : counted(calloc(1, bytes ? bytes : 1));
+    return tn__fault_alloc_due() ? NULL : tn__alloc_counted(calloc(1, bytes ? bytes : 1));
 }
 
 bool tn__grow(void *array, size_t *room, size_t count, size_t size) {
@@ -65,25 +69,17 @@ bool tn__grow(void *array, size_t *room, size_t count, size_t size) {
     return true;
 }
 
-static void *aligned(uint64_t bytes) {
-    if (bytes > SIZE_MAX - TN__CACHE_LINE || must_fail())
-        return NULL;
-    size_t rounded = ((size_t)bytes + TN__CACHE_LINE - 1) & ~(size_t)(TN__CACHE_LINE - 1);
-    return counted(aligned_alloc(TN__CACHE_LINE, rounded ? rounded : TN__CACHE_LINE));
-}
-
 void *tn__zalloc_line(size_t bytes) {
-    void *block = aligned(bytes);
-    return block ? memset(block, 0, bytes) : NULL;
+    if (bytes > SIZE_MAX - TN__CACHE_LINE || tn__fault_alloc_due())
+        return NULL;
+    size_t rounded = (bytes + TN__CACHE_LINE - 1) & ~(size_t)(TN__CACHE_LINE - 1);
+    void *block = aligned_alloc(TN__CACHE_LINE, rounded ? rounded : TN__CACHE_LINE);
+    return tn__alloc_counted(block) ? memset(block, 0, bytes) : NULL;
 }
 
 void tn__free(void *block) {
     if (!block)
         return;
-    tn__sub_rlx(&live, 1);
+    tn__alloc_uncounted();
     free(block);
 }
-
-void *tn__host_alloc(uint64_t bytes) { return aligned(bytes); }
-
-void tn__host_free(void *block) { tn__free(block); }

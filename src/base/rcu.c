@@ -7,11 +7,12 @@
  * each section releases, the end of a grace period acquires. Publishing and reading pointers uses
  * our own C11 atomics and needs no help.
  */
+#include "base/atomic.h"
 #include "base/base_internal.h"
 
-/* TSan takes the plain futex word of the compiled-in read side for a race: call the library
- * instead */
-#if !TN__TSAN
+/* TSan takes the plain futex word of the compiled-in read side for a race, and a schedule must see
+ * the calls: call the library instead */
+#if !TN__TSAN && !TN_SCHEDULE
 #define _LGPL_SOURCE
 #endif
 #include <errno.h>
@@ -22,7 +23,7 @@
 
 #define RCU_MEMB
 #include <urcu.h>
-#if TN__TSAN
+#if TN__TSAN || TN_SCHEDULE
 #include <urcu/static/urcu-memb.h>
 #endif
 

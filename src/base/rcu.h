@@ -39,8 +39,8 @@ void tn__rcu_unlock(void);
 /* The rare end of a section: somebody waits for a grace period. */
 TN__COLD void tn__rcu_wake(void);
 
-#if TN__TSAN
-/* TSan must see liburcu's calls; what is inside the section stays the same. */
+#if TN__TSAN || TN_SCHEDULE
+/* TSan, and a schedule, must see liburcu's calls; what is inside the section stays the same. */
 static inline bool tn__rcu_enter(tn__thread *thread, unsigned long *out_entered) {
     *out_entered = 0;
     if (!(*thread->rcu_flag & 1))

@@ -50,6 +50,7 @@ void tn_controller_destroy(tn_controller *c) {
         return;
     tn__policy_let_go(c->policy);
     tn__metas_fini(&c->metas);
+    tn__free(c->walk);
     tn__mutex_fini(&c->lock);
     tn__free(c);
 }

@@ -91,8 +91,9 @@ struct tn_controller {
     uint32_t redecisions;
     tn__mutex lock; /* rank CONTROLLER: metadata, epochs, list of uses; held while deciding */
     tn__metas metas;
-    uint64_t epoch; /* last one given (TN_BIND_VERSION) */
-    tn_use *uses;   /* all that exist */
+    uint64_t epoch;        /* last one given (TN_BIND_VERSION) */
+    tn_use *uses;          /* all that exist */
+    struct tn__walk *walk; /* of the last decision: its memory is used again; NULL: none yet */
 };
 
 /* ---- Planning state --------------------------------------------------------------------- */
@@ -227,7 +228,8 @@ typedef struct tn__check {
 typedef struct tn__walk_frame tn__walk_frame;
 typedef struct tn__memory tn__memory;
 
-typedef struct tn__walk {
+typedef struct tn__walk tn__walk;
+struct tn__walk {
     /* what is searched */
     tn_controller *controller;
     const tn_request *request;
@@ -272,7 +274,7 @@ typedef struct tn__walk {
     tn__loc limit_at; /* making room there; TN__NOWHERE: walking the request */
     /* proofs */
     struct tn__proof *proof;
-} tn__walk;
+};
 
 /* state.c */
 TN_NODISCARD tn_status tn__state_begin(tn__walk *w);
@@ -328,6 +330,8 @@ void tn__memory_free(tn__walk *w);
 
 /* proof.c: whether nothing below this state can succeed. *status: no memory. */
 bool tn__hopeless(tn__walk *w, tn_status *status);
+/* The same once a piece with one replica has moved, after whatever makes room for it. */
+bool tn__hopeless_move(tn__walk *w, uint32_t piece, tn__loc to, tn_status *status);
 void tn__proof_free(tn__walk *w);
 
 /* walk.c: TN_OK found; TN_ERR_PLAN with w->exhausted: infeasible; TN_ERR_SEARCH_LIMIT with

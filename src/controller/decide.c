@@ -90,10 +90,12 @@ static void judge_infeasible(const tn__walk *w) {
                             NULL};
     e.status = TN_ERR_BUDGET;
     if (tn__verdict_of(&in, &e, &verdict) == TN_OK) {
-        /* evictions were tried: they are no way */
+        /* evictions were tried: they are no way now. What would make them one is not known: what
+         * is protected elsewhere, another tier, another request */
         if (verdict.verdict == TN_VERDICT_AFTER_EVICTION)
-            verdict.verdict = TN_VERDICT_NEVER;
+            verdict.verdict = TN_VERDICT_NONE;
         tn__verdict_into(&verdict, &e);
+        e.missing_bytes = w->first.over; /* in the trial, behind the request's other parts */
         tn__verdict_fini(&verdict);
     }
     e.status = TN_ERR_PLAN;
@@ -232,8 +234,9 @@ static tn_status derive_at(tn_controller *c, const tn_version *version, tn_decis
     tn_status status = tn__guards_read(c->of.life, &guards);
     if (status != TN_OK)
         return status;
-    tn__walk *w = tn__zalloc(sizeof *w);
+    tn__walk *w = c->walk ? c->walk : (c->walk = tn__alloc(sizeof *w));
     if (w) {
+        memset(w, 0, sizeof *w);
         w->controller = c;
         w->request = d->request;
         w->version = version;
@@ -242,7 +245,6 @@ static tn_status derive_at(tn_controller *c, const tn_version *version, tn_decis
         status = tn_request_reservations(d->request, &w->reservations, &w->reservation_count);
         if (status == TN_OK)
             status = derive(c, w, d);
-        tn__free(w);
     } else {
         status = tn__no_memory();
     }

@@ -51,28 +51,56 @@ static TN__COLD void keep_first(first_error *first, tn_status status) {
         first->status = status;
 }
 
-/* In reverse order. */
-static void release_all(tn_use *use, first_error *first) {
-    tn_status status;
-    while (use->lease_count > 0)
-        if ((status = tn__lease_release(&use->leases[--use->lease_count], false)) != TN_OK)
+/* In reverse order. False: refused inside or during a source callback; what is left is still the
+ * use's, and what has ended ends only once. What fails otherwise is passed over, and stays with the
+ * use until it is forgotten. */
+static bool release_all(tn_use *use, first_error *first) {
+    tn_status status = TN_OK;
+    if (use->hot_ready && use->hit && tn__hot_end(&use->hot, use->leases, use->reservations)) {
+        use->lease_count = use->reserved = 0;
+        return true;
+    }
+    for (size_t i = use->lease_count; i-- > 0 && status != TN_ERR_REENTRANCY;)
+        if ((status = tn__lease_release(&use->leases[i], false)) != TN_OK)
             keep_first(first, status);
-    while (use->reserved > 0) {
-        const tn_reservation *r = &use->reservations[--use->reserved];
+    for (size_t i = use->reserved; i-- > 0 && status != TN_ERR_REENTRANCY;) {
+        const tn_reservation *r = &use->reservations[i];
         if ((status = tn__record_release(r->record, r->generation)) != TN_OK)
             keep_first(first, status);
     }
+    if (first->status == TN_OK)
+        use->lease_count = use->reserved = 0;
+    return status != TN_ERR_REENTRANCY;
+}
+
+/* Nobody can ask for it again, so a guard does not keep it. */
+static void end_one(void *record, uint64_t generation) {
+    if (tn__record_release(record, generation) == TN_ERR_REENTRANCY)
+        (void)!tn__record_release_inside(record, generation);
+}
+
+void tn__use_let_go(tn_use *use) {
+    tn_error kept = *tn__error_current();
+    while (use->lease_count > 0) {
+        /* the caller never saw them, or never will again: what they borrowed on devices is free at
+         * once, as the rest of this entry would find it protected */
+        const tn_lease *lease = &use->leases[--use->lease_count];
+        if (tn__lease_cancel(lease) == TN_ERR_REENTRANCY)
+            (void)!tn__record_release_inside(lease->record, lease->generation);
+    }
+    while (use->reserved > 0) {
+        const tn_reservation *r = &use->reservations[--use->reserved];
+        end_one(r->record, r->generation);
+    }
+    if (use->scope && tn__scope_close(use->scope) == TN_ERR_REENTRANCY)
+        tn__scope_let_go(use->scope); /* else it is closed for its report (C137) */
+    tn__error_restore(&kept);
 }
 
 /* After a failure, whose error stays. */
 static tn_status undo(tn_use *use) {
-    tn_error kept = *tn__error_current();
-    first_error ignored;
-    ignored.status = TN_OK;
-    release_all(use, &ignored); /* what it could not give back it does not have any longer */
-    if (use->scope)
-        (void)!tn__scope_close(use->scope);
-    return tn__error_restore(&kept);
+    tn__use_let_go(use);
+    return (tn_status)tn__error_current()->status;
 }
 
 /* ---- Hit -------------------------------------------------------------------------------- */
@@ -101,6 +129,7 @@ static tn_status hit(tn_use *use) {
     if (status == TN_OK)
         status = reserve_all(use);
     if (status == TN_OK) {
+        TN__BRANCH(use_hits);
         use->hit = true;
         return TN_OK;
     }
@@ -200,11 +229,16 @@ static tn_status try_by_placement(tn_use *use, bool last) {
                                     use->transfer_count, &use->scope);
     if (status != TN_OK)
         return undo(use);
-    tn__scope_binding binding = {last ? TN_VERSION_ANY : use->decision->placement, acquire_all,
-                                 use};
+    tn__scope_binding binding = {.placement = last ? TN_VERSION_ANY : use->decision->placement,
+                                 .ready = acquire_all,
+                                 .context = use,
+                                 .handles = use->handles,
+                                 .handle_count = use->request->count};
     tn__scope_bind(use->scope, &binding);
     status = tn__scope_enter(use->scope);
-    if (status == TN_ERR_PLAN) { /* it was feasible when it was decided */
+    if (status == TN_ERR_PLAN || status == TN_ERR_UNAVAILABLE) {
+        /* it was feasible when it was decided, or what it found resident has gone before it could be
+         * claimed */
         tn_error *e = tn__error_current();
         e->cause_status = e->status;
         e->status = status = TN_ERR_STALE;
@@ -219,6 +253,7 @@ static tn_status enter_by_placement(tn_use *use) {
         if (status != TN_ERR_STALE || use->redecisions == bound)
             return status;
         use->redecisions++;
+        TN__BRANCH(use_decides_again);
         forget_try(use);
     }
 }
@@ -237,6 +272,21 @@ static tn_status enter_manager(const tn_controller *c) {
     return status;
 }
 
+/* A hit in one step (lifetime/hot.c), with its stamp. Whatever deviates comes back with nothing
+ * done. */
+static bool hit_at_once(tn_use *use) {
+    uint64_t now = tn__ticks();
+    if (!tn__hot_take(&use->hot, now, use->leases, use->reservations))
+        return false;
+    use->lease_count = use->hot.lease_count;
+    use->reserved = use->hot.reservation_count;
+    use->hit = use->was_entered = true;
+    use->state = TN__USE_ENTERED;
+    use->epoch = now;
+    tn__store_rel(&use->stamp, now); /* [use-stamp] */
+    return true;
+}
+
 static tn_status enter(tn_use *use) {
     tn_controller *c = use->controller;
     tn_status status = enter_manager(c);
@@ -253,6 +303,8 @@ tn_status tn_use_enter(tn_use *use) {
         return tn__fail(TN_ERR_KIND, "the use is NULL");
     if (use->state != TN__USE_FRESH)
         return tn__fail(TN_ERR_MISUSE, "the use was entered before");
+    if (use->hot_ready && hit_at_once(use))
+        return TN_OK;
     tn_status status = enter(use);
     use->state = status == TN_OK ? TN__USE_ENTERED : TN__USE_OVER;
     if (status == TN_OK) {
@@ -264,6 +316,14 @@ tn_status tn_use_enter(tn_use *use) {
     return status;
 }
 
+/* What could not be closed is over all the same, but for a guard (C143, G25). */
+static tn_status close_scope(tn_use *use) {
+    tn_status status = use->scope ? tn__scope_close(use->scope) : TN_OK;
+    if (status != TN_OK && status != TN_ERR_REENTRANCY)
+        tn__scope_let_go(use->scope);
+    return status;
+}
+
 tn_status tn_use_exit(tn_use *use) {
     if (!use)
         return tn__fail(TN_ERR_KIND, "the use is NULL");
@@ -271,10 +331,13 @@ tn_status tn_use_exit(tn_use *use) {
         return tn__fail(TN_ERR_MISUSE, "the use was never entered");
     if (use->state == TN__USE_OVER)
         return TN_OK;
-    use->state = TN__USE_OVER;
     first_error first;
     first.status = TN_OK;
-    release_all(use, &first);
-    tn_status closed = use->scope ? tn__scope_close(use->scope) : TN_OK;
+    if (!release_all(use, &first))
+        return TN_ERR_REENTRANCY;
+    tn_status closed = close_scope(use);
+    if (closed == TN_ERR_REENTRANCY)
+        return closed;
+    use->state = TN__USE_OVER;
     return first.status == TN_OK ? closed : tn__error_restore(&first.error);
 }

@@ -205,23 +205,56 @@ static bool reset(tn__walk *w, proof *p) {
     return true;
 }
 
-bool tn__hopeless(tn__walk *w, tn_status *status) {
+/* For this state, nothing stuck yet. NULL: no memory. */
+static proof *prepare(tn__walk *w, tn_status *status) {
     proof *p = w->proof ? w->proof : make(w);
-    if (!p || !reset(w, p)) {
-        *status = tn__no_memory();
-        return false;
-    }
+    if (p && reset(w, p))
+        return p;
+    *status = tn__no_memory();
+    return NULL;
+}
+
+static void settle(tn__walk *w, proof *p, tn_status *status) {
     bool more = true;
     while (more && *status == TN_OK) {
         more = try_soles(w, p, status);
         more = try_pieces(w, p, status) || more;
     }
-    for (unsigned l = 0; l < w->locs && *status == TN_OK; l++) {
+}
+
+static bool over_budget(const tn__walk *w, const proof *p) {
+    for (unsigned l = 0; l < w->locs; l++) {
         uint64_t level = tn__add_capped(w->reserved[l], p->required[l]);
         if (!tn__fits(level, p->stuck_outside[l], w->budget[l]) || level > w->budget[l])
             return true;
     }
     return false;
+}
+
+bool tn__hopeless(tn__walk *w, tn_status *status) {
+    proof *p = prepare(w, status);
+    if (!p)
+        return false;
+    settle(w, p, status);
+    return *status == TN_OK && over_budget(w, p);
+}
+
+/* What is stuck without looking at the piece stays where it is whatever happens, before the move and
+ * after it. If the piece could then go nowhere from its destination, it is there at the end. */
+bool tn__hopeless_move(tn__walk *w, uint32_t piece, tn__loc to, tn_status *status) {
+    const tn__value *value = w->pieces[piece].value;
+    if (piece < w->required_pieces || value->source)
+        return false;
+    proof *p = prepare(w, status);
+    if (!p)
+        return false;
+    p->piece_stuck[piece] = true; /* so that nobody looks at it; its bytes do not count */
+    settle(w, p, status);
+    if (*status != TN_OK || !nowhere_to_go(w, p, to, value->charge_bytes, NULL, status) ||
+        *status != TN_OK)
+        return false;
+    stick(p, to, value->charge_bytes, true);
+    return over_budget(w, p);
 }
 
 void tn__proof_free(tn__walk *w) {

@@ -68,6 +68,8 @@ static void use_free(tn_use *use) {
     tn__free(use->handles);
     tn__free(use->leases);
     tn__free(use->reservations);
+    tn__free(use->hot.leases);
+    tn__free(use->hot.reservations);
     tn__free(use);
 }
 
@@ -94,6 +96,44 @@ static bool fill(tn_use *use, const tn_use_options *o) {
     return true;
 }
 
+/* A CUDA location is not for the hot path, nor one that the driver does not have (which the slow way
+ * reports). */
+static bool hot_reaches(const tn_use *use) {
+    bool reaches = use->controller->binding == TN_BIND_PLACEMENT;
+    tn_location at;
+    for (size_t k = 0; k < use->request->location_count; k++)
+        reaches &= use->request->locations[k].kind != TN_LOCATION_CUDA;
+    for (size_t i = 0; i < use->reservation_count; i++)
+        reaches = reaches && tn__driver_check_location(use->controller->of.driver,
+                                                       use->reserved_specs[i].at, &at) == TN_OK;
+    return reaches;
+}
+
+/* What a hit takes, prepared. False: no memory. */
+static bool prepare(tn_use *use) {
+    const tn_request *r = use->request;
+    const tn__controlled *of = &use->controller->of;
+    use->hot_ready = hot_reaches(use);
+    if (!use->hot_ready)
+        return true;
+    use->hot = (tn__hot_bundle){of->id,
+                                tn__life_gate(of->life),
+                                of->store,
+                                tn__alloc(r->location_count * sizeof(tn__hot_lease)),
+                                r->location_count,
+                                tn__alloc(use->reservation_count * sizeof(tn__hot_reservation)),
+                                use->reservation_count};
+    if (!use->hot.leases || !use->hot.reservations)
+        return false;
+    for (size_t k = 0; k < r->location_count; k++)
+        use->hot.leases[k] = (tn__hot_lease){use->handles + r->first[k],
+                                             r->first[k + 1] - r->first[k], r->locations[k].kind};
+    for (size_t i = 0; i < use->reservation_count; i++)
+        tn__hot_reservation_init(&use->hot.reservations[i], of->store, use->reserved_specs[i].at,
+                                 use->reserved_specs[i].bytes, use->reserved_specs[i].label);
+    return true;
+}
+
 static tn_status create(tn_controller *c, const tn_request *request, const tn_use_options *o,
                         tn_use **out) {
     tn_use *use = tn__zalloc(sizeof *use);
@@ -102,7 +142,7 @@ static tn_status create(tn_controller *c, const tn_request *request, const tn_us
     tn__request_keep(request);
     use->controller = c;
     use->request = request;
-    if (!fill(use, o)) {
+    if (!fill(use, o) || !prepare(use)) {
         use_free(use);
         return tn__no_memory();
     }
@@ -134,6 +174,8 @@ tn_status tn_use_create(tn_controller *c, const tn_request *request, const tn_us
 }
 
 static void forget_entry(tn_use *use) {
+    if (use->lease_count > 0 || use->reserved > 0 || use->scope)
+        tn__use_let_go(use);
     if (use->scope)
         (void)!tn__scope_destroy(use->scope);
     tn_decision_drop(use->decision);
@@ -146,7 +188,8 @@ tn_status tn_use_reset(tn_use *use) {
         return tn__fail(TN_ERR_KIND, "the use is NULL");
     if (use->state == TN__USE_ENTERED)
         return tn__fail(TN_ERR_MISUSE, "the use is entered");
-    forget_entry(use);
+    if (use->scope || use->decision || use->lease_count > 0 || use->reserved > 0)
+        forget_entry(use);
     use->state = TN__USE_FRESH;
     use->was_entered = use->hit = false;
     use->redecisions = 0;
@@ -225,6 +268,19 @@ tn_status tn_use_next(const tn_use *use, size_t *inout_cursor, tn_requirement *o
     return status;
 }
 
+/* A hit made them itself, a miss has them from its plan. */
+tn_status tn_use_reservations(const tn_use *use, tn_reservation *out, size_t *inout_count) {
+    if (!use || !inout_count || (*inout_count > 0 && !out))
+        return tn__fail(TN_ERR_KIND, "an argument is NULL");
+    if (use->state == TN__USE_ENTERED && use->scope)
+        return tn_scope_reservations(use->scope, out, inout_count);
+    size_t count = use->state == TN__USE_ENTERED ? use->reserved : 0;
+    for (size_t i = 0; i < count && i < *inout_count; i++)
+        out[i] = use->reservations[i];
+    *inout_count = count;
+    return TN_OK;
+}
+
 /* ---- Evidence (C137, C139, C144, C145) -------------------------------------------------- */
 
 tn_status tn_use_read(const tn_use *use, tn_use_info *out) {
@@ -256,6 +312,13 @@ tn_status tn_use_report(const tn_use *use, const tn_plan_report **out) {
         return tn__fail(TN_ERR_KIND, "an argument is NULL");
     *out = NULL;
     return use->scope ? tn_scope_report(use->scope, out) : TN_OK;
+}
+
+tn_status tn_use_partial_report(const tn_use *use, const tn_plan_report **out) {
+    if (!use || !out)
+        return tn__fail(TN_ERR_KIND, "an argument is NULL");
+    *out = NULL;
+    return use->scope ? tn_scope_partial_report(use->scope, out) : TN_OK;
 }
 
 tn_status tn_use_exit_error(const tn_use *use, const tn_error **out) {

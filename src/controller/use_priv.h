@@ -21,7 +21,9 @@ struct tn_use {
     tn_reservation *reservations; /* of a hit */
     size_t reservation_count;     /* of the request */
     const tn_reservation_spec *reserved_specs;
-    size_t lease_count, reserved;
+    size_t lease_count, reserved; /* what is left of them */
+    tn__hot_bundle hot; /* what a hit takes in one step */
+    bool hot_ready;     /* it can: bound to placement, host locations only */
     enum tn__use_state state;
     bool was_entered; /* since the last reset, with success */
     tn_scope *scope;  /* of a miss; kept for its report */
@@ -34,5 +36,8 @@ struct tn_use {
     _Atomic uint64_t stamp;
     uint64_t collected; /* under controller->lock */
 };
+
+/* End what is left of an entry, whatever the guard says. The thread's error stays. */
+void tn__use_let_go(tn_use *use);
 
 #endif

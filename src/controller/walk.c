@@ -11,36 +11,7 @@
  */
 #include <string.h>
 
-#include "controller/controller_priv.h"
-
-enum kind { VISIT, WAYS, ROOMS };
-
-struct tn__walk_frame {
-    enum kind kind;
-    tn__loc at;  /* visit: of the failing check; ways: to be left; rooms: the destination */
-    bool begun;  /* rooms, ways: past the first result's look */
-    bool shares; /* visit: uses the location's main list; `owns`: made it */
-    bool owns;
-    bool delivered;  /* rooms: something was, or would have been but for what is remembered of the
-                        same chain of moves: what it comes to is true of that chain only */
-    bool cut;        /* rooms: a cycle was cut below */
-    bool judged;     /* visit: the proofs had a look */
-    uint32_t parent; /* UINT32_MAX: none */
-    uint32_t next;   /* visit: in its bucket of the path, + 1 */
-    size_t mark;     /* releases when it began */
-    tn__hash hash;   /* of that state */
-    tn__cands *list; /* visit, rooms */
-    tn__cand *cursor;
-    uint64_t rank;         /* of the cursor; ways: of its candidate */
-    uint64_t bytes;        /* rooms */
-    uint32_t piece;        /* ways */
-    uint8_t reason;        /* ways: of the drop; 0: none */
-    bool only_drop;        /* ways */
-    tn__cand *node;        /* ways: in the main list, or NULL */
-    tn__loc *destinations; /* ways */
-    size_t destination_count, required_count, destination;
-    tn__check check; /* visit */
-};
+#include "controller/walk_priv.h"
 
 typedef tn__walk_frame frame;
 
@@ -48,86 +19,6 @@ typedef tn__walk_frame frame;
 
 /* What a step of the machine came to. */
 enum outcome { GO_ON, FOUND, FAILED };
-
-static frame *top(tn__walk *w) { return &w->frames[w->frame_count - 1]; }
-
-static frame *push(tn__walk *w, enum kind kind, tn__loc at, uint32_t parent) {
-    if (w->frame_count >= NONE - 1 ||
-        !tn__grow(&w->frames, &w->frame_room, w->frame_count, sizeof *w->frames))
-        return NULL;
-    frame *f = &w->frames[w->frame_count++];
-    *f = (frame){
-        .kind = kind, .at = at, .parent = parent, .mark = w->release_count, .hash = w->hash};
-    return f;
-}
-
-/* ---- The states on the path (C100) ------------------------------------------------------ */
-
-/* Whether the releases since `mark` cancel out: asked only when the hashes are equal. */
-static bool cancels_out(const tn__walk *w, size_t mark) {
-    for (size_t i = mark; i < w->release_count; i++) {
-        const tn__piece *piece = &w->pieces[w->releases[i].piece];
-        tn__where then = piece->now;
-        for (size_t k = mark; k < w->release_count; k++) {
-            const tn__release *r = &w->releases[k];
-            if (r->piece != w->releases[i].piece)
-                continue;
-            tn__where_flip(&then, r->from);
-            if (r->to != TN__NOWHERE)
-                tn__where_flip(&then, r->to);
-        }
-        if (memcmp(&then, &piece->now, sizeof then) != 0)
-            return false;
-    }
-    return true;
-}
-
-static bool same_state(const tn__walk *w, const frame *f) {
-    return f->hash.a == w->hash.a && f->hash.b == w->hash.b && cancels_out(w, f->mark);
-}
-
-static uint32_t *path_bucket(tn__walk *w, tn__hash hash) {
-    return &w->path[hash.a & (w->path_room - 1)];
-}
-
-static bool on_path(tn__walk *w) {
-    if (!w->moved || !w->path_room) /* drops alone never come back to a state */
-        return false;
-    for (uint32_t i = *path_bucket(w, w->hash); i; i = w->frames[i - 1].next)
-        if (same_state(w, &w->frames[i - 1]))
-            return true;
-    return false;
-}
-
-static void path_add(tn__walk *w, uint32_t index) {
-    uint32_t *bucket = path_bucket(w, w->frames[index].hash);
-    w->frames[index].next = *bucket;
-    *bucket = index + 1;
-}
-
-static bool more_path(tn__walk *w) {
-    size_t room = w->path_room ? w->path_room * 4 : 64;
-    uint32_t *path = tn__zalloc(room * sizeof *path);
-    if (!path)
-        return false;
-    tn__free(w->path);
-    w->path = path;
-    w->path_room = room;
-    for (uint32_t i = 0; i < w->frame_count; i++)
-        if (w->frames[i].kind == VISIT)
-            path_add(w, i);
-    return true;
-}
-
-static bool enter_path(tn__walk *w) {
-    if (w->frame_count > w->path_room)
-        return more_path(w); /* it adds all visits */
-    path_add(w, (uint32_t)w->frame_count - 1);
-    return true;
-}
-
-/* The youngest visit is the first of its bucket. */
-static void leave_path(tn__walk *w, const frame *f) { *path_bucket(w, f->hash) = f->next; }
 
 /* ---- Counting (C96, C97) ---------------------------------------------------------------- */
 
@@ -145,7 +36,7 @@ static bool count(tn__walk *w, tn__loc at) {
 
 static frame *last_visit(tn__walk *w) {
     for (size_t i = w->frame_count; i-- > 0;)
-        if (w->frames[i].kind == VISIT)
+        if (w->frames[i].kind == TN__VISIT)
             return &w->frames[i];
     return NULL;
 }
@@ -185,7 +76,7 @@ static tn_status find_list(tn__walk *w, frame *f) {
 
 static enum outcome visit(tn__walk *w, tn_status *status) {
     tn__check check;
-    if ((w->dead_ends && tn__memory_dead(w)) || on_path(w))
+    if ((w->dead_ends && tn__memory_dead(w)) || tn__walk_on_path(w))
         return GO_ON;
     if (w->dead_ends && tn__hopeless(w, status))
         return GO_ON;
@@ -199,27 +90,19 @@ static enum outcome visit(tn__walk *w, tn_status *status) {
         return FOUND;
     if (w->frame_count == 0)
         w->first = check;
-    frame *f = push(w, VISIT, check.at, NONE);
-    *status = f && enter_path(w) ? TN_OK : tn__no_memory();
+    frame *f = tn__walk_push(w, TN__VISIT, check.at, NONE);
+    *status = f && tn__walk_enter_path(w) ? TN_OK : tn__no_memory();
     if (*status == TN_OK) {
         f->check = check;
+        f->judged = w->dead_ends;
         *status = find_list(w, f);
     }
     return *status == TN_OK ? GO_ON : FAILED;
 }
 
-static void drop_list(tn__walk *w, frame *f) {
-    if (f->owns)
-        w->main[f->at] = NULL;
-    if (f->owns || !f->shares)
-        tn__cands_free(f->list);
-}
-
 static tn_status fail_visit(tn__walk *w) {
-    frame *f = top(w);
-    leave_path(w, f);
-    drop_list(w, f);
-    w->frame_count--;
+    tn__walk_leave_path(w);
+    tn__walk_pop(w);
     w->dead_ends = true;
     return tn__memory_add_dead(w) ? TN_OK : tn__no_memory();
 }
@@ -229,7 +112,8 @@ static tn_status push_ways(tn__walk *w, uint32_t parent) {
     bool shares = w->frames[parent].shares;
     const tn__value *value = tn__version_value(w->version, c->c.handle.index);
     uint32_t piece = tn__piece_of(w, value);
-    frame *f = piece == UINT32_MAX ? NULL : push(w, WAYS, w->frames[parent].at, parent);
+    frame *f =
+        piece == UINT32_MAX ? NULL : tn__walk_push(w, TN__WAYS, w->frames[parent].at, parent);
     if (!f)
         return tn__no_memory();
     f->piece = piece;
@@ -253,15 +137,88 @@ static bool next_candidate(tn__walk *w, uint32_t index, tn_status *status) {
 
 static tn_status resume_visit(tn__walk *w) {
     tn_status status = TN_OK;
-    frame *f = top(w);
-    bool hopeless = false;
-    if (w->dead_ends && !f->judged) {
-        f->judged = true;
-        hopeless = tn__hopeless(w, &status);
-    }
+    bool judge = w->dead_ends && !tn__walk_top(w)->judged;
+    tn__walk_top(w)->judged |= judge;
+    bool hopeless = judge && tn__hopeless(w, &status);
     if (status == TN_OK && (hopeless || !next_candidate(w, (uint32_t)w->frame_count - 1, &status)))
         return status == TN_OK ? fail_visit(w) : status;
     return status;
+}
+
+/* Releases again what was undone, up to `count` in all. */
+static bool redo(tn__walk *w, const tn__release *undone, size_t from, size_t count) {
+    while (w->release_count < count)
+        if (!tn__state_release(w, &undone[w->release_count - from]))
+            return false;
+    return true;
+}
+
+/* The frames above a visit whose state this is: a move that is hopeless needs no room. True: one
+ * was, and what worked for it is gone; else all is as it was. */
+static bool give_up_move(tn__walk *w, uint32_t base, const tn__release *undone, size_t count,
+                         tn_status *status) {
+    size_t from = w->frames[base].mark;
+    for (uint32_t i = base + 1; i < w->frame_count; i++) {
+        const frame *f = &w->frames[i], *parent = &w->frames[f->parent];
+        if (!redo(w, undone, from, f->mark)) {
+            *status = tn__no_memory();
+            return false;
+        }
+        if (f->kind != TN__ROOMS || parent->kind != TN__WAYS ||
+            !tn__hopeless_move(w, parent->piece, f->at, status))
+            continue;
+        while (w->frame_count > i)
+            tn__walk_pop(w);
+        return true;
+    }
+    if (*status == TN_OK && !redo(w, undone, from, count))
+        *status = tn__no_memory();
+    return false;
+}
+
+/* The frames above one; their states are undone. */
+static void pop_above(tn__walk *w, uint32_t base) {
+    while (w->frame_count > base + 1) {
+        if (tn__walk_top(w)->kind == TN__VISIT)
+            tn__walk_leave_path(w);
+        tn__walk_pop(w);
+    }
+}
+
+/* The first dead end was met while a visit's results were still coming: it, and the moves that are
+ * being made room for, are judged before more of them do, each at its own state, once. True: one was
+ * given up, and what is on top is to be resumed. */
+static bool give_up(tn__walk *w, uint32_t base, tn_status *status) {
+    size_t mark = w->frames[base].mark, count = w->release_count;
+    tn__release *undone = tn__alloc((count - mark) * sizeof *undone);
+    w->frames[base].judged = true;
+    if (!undone) {
+        *status = tn__no_memory();
+        return false;
+    }
+    if (count > mark)
+        memcpy(undone, &w->releases[mark], (count - mark) * sizeof *undone);
+    tn__state_undo(w, mark);
+    bool hopeless = tn__hopeless(w, status);
+    if (hopeless) {
+        pop_above(w, base);
+        *status = fail_visit(w);
+    } else if (*status == TN_OK && base == tn__walk_top(w)->base) {
+        hopeless = give_up_move(w, base, undone, count, status);
+    } else if (*status == TN_OK && !redo(w, undone, mark, count)) {
+        *status = tn__no_memory();
+    }
+    tn__free(undone);
+    return hopeless;
+}
+
+/* The initial state first, then the visit that the frame on top works for. */
+static bool give_up_some(tn__walk *w, tn_status *status) {
+    if (w->frame_count > 1 && !w->frames[0].judged && give_up(w, 0, status))
+        return true;
+    const frame *f = tn__walk_top(w);
+    return *status == TN_OK && f->kind != TN__VISIT && !w->frames[f->base].judged &&
+           give_up(w, f->base, status);
 }
 
 /* ---- Delivery --------------------------------------------------------------------------- */
@@ -286,15 +243,15 @@ static enum outcome deliver(tn__walk *w, uint32_t index, tn_status *status) {
     for (;;) {
         frame *f = &w->frames[index];
         uint32_t parent = f->parent;
-        enum kind of = w->frames[parent].kind;
-        if (f->kind == ROOMS)
+        enum tn__walk_kind of = w->frames[parent].kind;
+        if (f->kind == TN__ROOMS)
             f->delivered = true;
-        if (of == VISIT)
+        if (of == TN__VISIT)
             return visit(w, status);
-        if (of == WAYS) { /* there is room: the move goes there */
+        if (of == TN__WAYS) { /* there is room: the move goes there */
             *status = release(w, &w->frames[parent], f->at, move_reason(&w->frames[parent]));
-        } else if (f->kind == WAYS) { /* one release nearer to room: again, at the new state */
-            frame *again = push(w, ROOMS, w->frames[parent].at, parent);
+        } else if (f->kind == TN__WAYS) { /* one release nearer to room: again, at the new state */
+            frame *again = tn__walk_push(w, TN__ROOMS, w->frames[parent].at, parent);
             if (again)
                 again->bytes = w->frames[parent].bytes;
             *status = again ? TN_OK : tn__no_memory();
@@ -329,9 +286,8 @@ static tn_status find_destinations(tn__walk *w, frame *f) {
     return TN_OK;
 }
 
-static void pop_ways(tn__walk *w) {
-    tn__free(top(w)->destinations);
-    w->frame_count--;
+static bool has_room(const tn__walk *w, tn__loc at, uint64_t bytes) {
+    return tn__fits(tn__add_capped(w->used[at], w->reserved[at]), bytes, w->budget[at]);
 }
 
 static enum outcome drop(tn__walk *w, frame *f, tn_status *status) {
@@ -346,7 +302,7 @@ static enum outcome drop(tn__walk *w, frame *f, tn_status *status) {
 }
 
 static enum outcome resume_ways(tn__walk *w, tn_status *status) {
-    frame *f = top(w);
+    frame *f = tn__walk_top(w);
     if (!f->begun)
         return drop(w, f, status);
     if (!f->only_drop && !f->destinations)
@@ -354,12 +310,16 @@ static enum outcome resume_ways(tn__walk *w, tn_status *status) {
     if (*status != TN_OK)
         return FAILED;
     if (f->destination == f->destination_count) {
-        pop_ways(w);
+        tn__walk_pop(w);
         return GO_ON;
     }
     tn__loc to = f->destinations[f->destination++];
     uint64_t bytes = w->pieces[f->piece].value->charge_bytes;
-    frame *rooms = push(w, ROOMS, to, (uint32_t)w->frame_count - 1);
+    if (w->dead_ends && !has_room(w, to, bytes) && tn__hopeless_move(w, f->piece, to, status))
+        return GO_ON; /* whatever makes room there */
+    if (*status != TN_OK)
+        return FAILED;
+    frame *rooms = tn__walk_push(w, TN__ROOMS, to, (uint32_t)w->frame_count - 1);
     *status = rooms ? TN_OK : tn__no_memory();
     if (rooms)
         rooms->bytes = bytes;
@@ -376,9 +336,9 @@ static bool chain_of(tn__walk *w, uint32_t index, bool triples, uint32_t **out, 
     for (uint32_t i = w->frames[index].parent, to = w->frames[index].at; i != NONE;
          i = w->frames[i].parent) {
         const frame *f = &w->frames[i];
-        if (f->kind == VISIT)
+        if (f->kind == TN__VISIT)
             break;
-        if (f->kind == ROOMS) {
+        if (f->kind == TN__ROOMS) {
             to = f->at;
             continue;
         }
@@ -408,13 +368,13 @@ static bool same_blocked(const uint32_t *a, size_t a_count, const uint32_t *b, s
 
 /* Whether a room search that this one works for is the same one (C100). */
 static bool in_progress(tn__walk *w, uint32_t index, const uint32_t *blocked, size_t count) {
-    for (uint32_t i = w->frames[index].parent; i != NONE && w->frames[i].kind != VISIT;
+    for (uint32_t i = w->frames[index].parent; i != NONE && w->frames[i].kind != TN__VISIT;
          i = w->frames[i].parent) {
         uint32_t *theirs;
         size_t n;
         const frame *f = &w->frames[i];
-        if (f->kind != ROOMS || f->at != w->frames[index].at ||
-            f->bytes != w->frames[index].bytes || !same_state(w, f))
+        if (f->kind != TN__ROOMS || f->at != w->frames[index].at ||
+            f->bytes != w->frames[index].bytes || !tn__walk_same_state(w, f))
             continue;
         bool known = chain_of(w, i, false, &theirs, &n);
         bool same = known && same_blocked(blocked, count, theirs, n);
@@ -428,16 +388,16 @@ static bool in_progress(tn__walk *w, uint32_t index, const uint32_t *blocked, si
 
 /* A search is skipped for what came of its results: those that it works for would have had some. */
 static void mark_delivered(tn__walk *w, uint32_t index) {
-    for (uint32_t i = index; i != NONE && w->frames[i].kind != VISIT; i = w->frames[i].parent)
-        if (w->frames[i].kind == ROOMS)
+    for (uint32_t i = index; i != NONE && w->frames[i].kind != TN__VISIT; i = w->frames[i].parent)
+        if (w->frames[i].kind == TN__ROOMS)
             w->frames[i].delivered = true;
 }
 
 /* The search that was cut is in progress only until it delivers: what it will deliver then is
  * missing from all that led here, also from those that have delivered on the way. */
 static void mark_cut(tn__walk *w) {
-    for (size_t i = w->frame_count; i-- > 0 && w->frames[i].kind != VISIT;)
-        if (w->frames[i].kind == ROOMS)
+    for (size_t i = w->frame_count; i-- > 0 && w->frames[i].kind != TN__VISIT;)
+        if (w->frames[i].kind == TN__ROOMS)
             w->frames[i].cut = true;
 }
 
@@ -483,20 +443,13 @@ static tn_status remember(tn__walk *w, uint32_t index) {
     return ok ? TN_OK : tn__no_memory();
 }
 
-static enum outcome pop_rooms(tn__walk *w) {
-    tn__cands_free(top(w)->list);
-    w->frame_count--;
-    return GO_ON;
-}
-
 /* First look: it fits, it is known, or the candidates are listed. */
 static enum outcome begin_rooms(tn__walk *w, uint32_t index, tn_status *status) {
     frame *f = &w->frames[index];
     uint32_t *blocked = NULL;
     size_t n = 0;
     f->begun = true;
-    uint64_t level = tn__add_capped(w->used[f->at], w->reserved[f->at]);
-    if (tn__fits(level, f->bytes, w->budget[f->at]))
+    if (has_room(w, f->at, f->bytes))
         return deliver(w, index, status);
     if (!chain_of(w, index, false, &blocked, &n))
         *status = tn__no_memory();
@@ -511,31 +464,40 @@ static enum outcome begin_rooms(tn__walk *w, uint32_t index, tn_status *status) 
     tn__free(blocked);
     if (*status != TN_OK)
         return FAILED;
-    return over ? pop_rooms(w) : GO_ON;
+    if (over)
+        tn__walk_pop(w);
+    return GO_ON;
 }
 
 static enum outcome resume_rooms(tn__walk *w, tn_status *status) {
     uint32_t index = (uint32_t)w->frame_count - 1;
     if (!w->frames[index].begun)
         return begin_rooms(w, index, status);
-    if (!w->frames[index].list) /* it fitted */
-        return pop_rooms(w);
-    if (next_candidate(w, index, status))
-        return GO_ON;
-    if (*status == TN_OK)
-        *status = remember(w, index);
-    return *status == TN_OK ? pop_rooms(w) : FAILED;
+    if (w->frames[index].list) { /* else it fitted */
+        if (next_candidate(w, index, status))
+            return GO_ON;
+        if (*status == TN_OK)
+            *status = remember(w, index);
+    }
+    if (*status != TN_OK)
+        return FAILED;
+    tn__walk_pop(w);
+    return GO_ON;
 }
 
 /* ---- The machine ------------------------------------------------------------------------ */
 
 static enum outcome resume(tn__walk *w, tn_status *status) {
-    tn__state_undo(w, top(w)->mark);
-    switch (top(w)->kind) {
-    case VISIT:
+    tn__state_undo(w, tn__walk_top(w)->mark);
+    if (w->dead_ends && give_up_some(w, status))
+        return *status == TN_OK ? GO_ON : FAILED;
+    if (*status != TN_OK)
+        return FAILED;
+    switch (tn__walk_top(w)->kind) {
+    case TN__VISIT:
         *status = resume_visit(w);
         return *status == TN_OK ? GO_ON : FAILED;
-    case WAYS:
+    case TN__WAYS:
         return resume_ways(w, status);
     default:
         return resume_rooms(w, status);
@@ -543,15 +505,8 @@ static enum outcome resume(tn__walk *w, tn_status *status) {
 }
 
 static void clear(tn__walk *w) {
-    while (w->frame_count > 0) {
-        frame *f = top(w);
-        if (f->kind == VISIT)
-            drop_list(w, f);
-        else if (f->kind == ROOMS)
-            tn__cands_free(f->list);
-        tn__free(f->destinations);
-        w->frame_count--;
-    }
+    while (w->frame_count > 0)
+        tn__walk_pop(w);
     tn__free(w->frames);
     tn__free(w->path);
 }

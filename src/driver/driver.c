@@ -56,13 +56,25 @@ tn_status tn_driver_create(const tn_driver_ops *ops, void *self, tn_driver **out
         d->devices = 0;
     if (d->devices > TN_CUDA_INDEX_MAX + 1)
         d->devices = TN_CUDA_INDEX_MAX + 1;
+    tn__pinned_init(&d->pinned);
     *out = d;
     return TN_OK;
 }
 
+/* What cannot be given back is the driver's loss; what is still used stays. */
 void tn_driver_destroy(tn_driver *driver) {
-    if (driver != NULL && driver->fini != NULL)
+    if (driver == NULL)
+        return;
+    (void)tn_driver_trim_pinned(driver, NULL);
+    if (driver->fini != NULL)
         driver->fini(driver->self);
+    tn__driver_discard(driver);
+}
+
+void tn__driver_discard(tn_driver *driver) {
+    if (driver == NULL)
+        return;
+    tn__pinned_fini(&driver->pinned);
     tn__free(driver);
 }
 
@@ -130,12 +142,13 @@ static tn_status status_of_table(tn_status status) {
     }
 }
 
-tn_status tn__driver_report(const tn_driver *d, tn_status status, const char *what,
-                            tn_location at) {
+tn_status tn__driver_report(tn_driver *d, tn_status status, const char *what, tn_location at) {
     int64_t code = d->ops->last_code ? d->ops->last_code(d->self) : 0;
     char place[TN_LOCATION_NAME_MAX];
     tn_error *e;
 
+    if (status == TN_ERR_CLOSED)
+        tn__pinned_gone(&d->pinned);
     e = tn__error(status_of_table(status), "driver %s: %s at %s: %s (native code %lld)",
                   d->ops->name, what, tn__location_text(at, place), tn_status_text(status),
                   (long long)code);
@@ -144,9 +157,12 @@ tn_status tn__driver_report(const tn_driver *d, tn_status status, const char *wh
     return (tn_status)e->status;
 }
 
-tn_status tn__driver_report_gone_ok(const tn_driver *d, tn_status status, const char *what,
+tn_status tn__driver_report_gone_ok(tn_driver *d, tn_status status, const char *what,
                                     tn_location at) {
-    return status == TN_ERR_CLOSED ? TN_OK : tn__driver_report(d, status, what, at);
+    if (status != TN_ERR_CLOSED)
+        return tn__driver_report(d, status, what, at);
+    tn__pinned_gone(&d->pinned);
+    return TN_OK;
 }
 
 /* ---- Locations and streams ---------------------------------------------------------------------

@@ -12,13 +12,12 @@ static tn_status begin(const tn_driver *d, const char *what) {
     return d ? TN_OK : tn__fail(TN_ERR_UNSUPPORTED, "%s: there is no driver", what);
 }
 
-static tn_status end(const tn_driver *d, tn_status status, const char *what, tn_location at) {
+static tn_status end(tn_driver *d, tn_status status, const char *what, tn_location at) {
     return status == TN_OK ? TN_OK : tn__driver_report(d, status, what, at);
 }
 
 /* Where "already gone" is success (D2). */
-static tn_status end_gone_ok(const tn_driver *d, tn_status status, const char *what,
-                             tn_location at) {
+static tn_status end_gone_ok(tn_driver *d, tn_status status, const char *what, tn_location at) {
     return status == TN_OK ? TN_OK : tn__driver_report_gone_ok(d, status, what, at);
 }
 
@@ -85,13 +84,13 @@ tn_status tn__event_query(tn_driver *d, tn_event event, bool *out_done) {
     if (status != TN_OK)
         return status;
     status = d->ops->event_query(d->self, event, &done);
-    if (status == TN_ERR_CLOSED) {
-        done = 1; /* D2 */
-        status = TN_OK;
+    if (status != TN_OK) {
+        done = status == TN_ERR_CLOSED; /* D2 */
+        status = tn__driver_report_gone_ok(d, status, what, tn_location_none());
     }
     if (status == TN_OK)
         *out_done = done != 0;
-    return end(d, status, what, tn_location_none());
+    return status;
 }
 
 tn_status tn__event_synchronize(tn_driver *d, tn_event event) {

@@ -46,6 +46,19 @@ TN_NODISCARD tn_status tn__device_synchronize(tn_driver *d, uint32_t device);
 TN_NODISCARD tn_status tn__driver_copy(tn_driver *d, void *destination, tn_location destination_at,
                                        const void *source, tn_location source_at, uint64_t bytes,
                                        tn_stream stream);
+/* End a driver whose machine ends with it: no call of the table. NULL is ignored. */
+void tn__driver_discard(tn_driver *d);
+
+/* A manager begins or ends to use it; the last one trims the pool of pinned memory. */
+void tn__driver_use(tn_driver *d);
+void tn__driver_unuse(tn_driver *d);
+
+/* Pinned memory that is no value's (rings): from the driver and back, counted as ring bytes. */
+TN_NODISCARD tn_status tn__driver_ring_alloc(tn_driver *d, uint64_t bytes, void **out);
+void tn__driver_ring_free(tn_driver *d, void *pointer, uint64_t bytes);
+/* How many chunks the pool has given back so far: whether it is worth asking again. */
+uint64_t tn__driver_pinned_returned(tn_driver *d);
+
 /* M92, M230: pool figures; false if they cannot be had (never an error). */
 bool tn__driver_readings(tn_driver *d, uint32_t device, uint64_t *allocated, uint64_t *held);
 

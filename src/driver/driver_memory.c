@@ -18,59 +18,6 @@ static tn_status pageable_alloc(uint64_t bytes, void **out) {
     return TN_OK;
 }
 
-/* M31: pinned memory that cannot be had is TN_ERR_PAYLOAD, whatever the driver calls it. */
-static tn_status pinned_refused(tn_driver *d, tn_status status) {
-    if (status == TN_ERR_CLOSED || status == TN_ERR_DEVICE_LOST)
-        return tn__driver_report(d, status, "pinned_alloc", tn_location_pinned());
-    tn__driver_report(d, status, "pinned_alloc", tn_location_pinned());
-    tn__error_current()->status = TN_ERR_PAYLOAD;
-    return TN_ERR_PAYLOAD;
-}
-
-/* M31: whether the block is what was asked for. A driver that cannot tell is believed. */
-static tn_status pinned_verify(tn_driver *d, void *block) {
-    tn_location at = tn_location_none();
-    tn_status status;
-
-    if (d->ops->pointer_location == NULL)
-        return TN_OK;
-    status = d->ops->pointer_location(d->self, block, &at);
-    if (status != TN_OK)
-        return pinned_refused(d, status);
-    if (at.kind == TN_LOCATION_PINNED)
-        return TN_OK;
-    tn__error(TN_ERR_PAYLOAD, "driver %s gave pageable memory for pinned memory", d->ops->name)
-        ->at = tn_location_pinned();
-    return TN_ERR_PAYLOAD;
-}
-
-static tn_status no_pinned(const char *why) {
-    tn__error(TN_ERR_PAYLOAD, "pinned memory cannot be had: %s", why)->at = tn_location_pinned();
-    return TN_ERR_PAYLOAD;
-}
-
-static tn_status pinned_alloc(tn_driver *d, uint64_t bytes, void **out) {
-    void *block = NULL;
-    tn_status status;
-
-    if (d == NULL)
-        return no_pinned("there is no driver");
-    if (d->ops->capabilities && (d->ops->capabilities(d->self) & TN_DRIVER_NO_PINNED))
-        return no_pinned("the driver cannot pin");
-    status = d->ops->pinned_alloc(d->self, (size_t)bytes, &block);
-    if (status != TN_OK)
-        return pinned_refused(d, status);
-    status = pinned_verify(d, block);
-    if (status != TN_OK) {
-        /* The error stays the verification's; a block that cannot be given back is the driver's
-         * loss. */
-        d->ops->pinned_free(d->self, block, (size_t)bytes);
-        return status;
-    }
-    *out = block;
-    return TN_OK;
-}
-
 static tn_status device_alloc(tn_driver *d, tn_location at, uint64_t bytes, void **out) {
     void *block = NULL;
     tn_status status = d->ops->device_alloc(d->self, at.index, bytes, &block);
@@ -100,7 +47,7 @@ tn_status tn_memory_alloc(tn_driver *driver, tn_location at, uint64_t bytes, voi
     if (where.kind == TN_LOCATION_PAGEABLE)
         return pageable_alloc(bytes, out);
     if (where.kind == TN_LOCATION_PINNED)
-        return pinned_alloc(driver, bytes, out);
+        return tn__pinned_alloc(driver, bytes, out);
     return device_alloc(driver, where, bytes, out);
 }
 
@@ -115,15 +62,14 @@ tn_status tn_memory_free(tn_driver *driver, tn_location at, void *pointer, uint6
     if (status != TN_OK)
         return status;
     if (where.kind == TN_LOCATION_PAGEABLE) {
-        tn__host_free(pointer);
+        tn__host_free(pointer, bytes);
         return TN_OK;
     }
     if (driver == NULL)
         return tn__fail(TN_ERR_KIND, "memory of a driver is freed with that driver");
     if (where.kind == TN_LOCATION_PINNED)
-        status = driver->ops->pinned_free(driver->self, pointer, (size_t)bytes);
-    else
-        status = driver->ops->device_free(driver->self, where.index, pointer, bytes);
+        return tn__pinned_free(driver, pointer, bytes);
+    status = driver->ops->device_free(driver->self, where.index, pointer, bytes);
     if (status != TN_OK)
         return tn__driver_report_gone_ok(driver, status, "free", where);
     return TN_OK;

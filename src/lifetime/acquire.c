@@ -25,8 +25,11 @@ typedef struct attempt {
 /* Distinct handles in first-occurrence order (M129), into the pins of a FREE record. */
 static size_t collapse(tn__pins *pins, const tn_handle *handles, size_t count) {
     size_t distinct = 0;
+    uint64_t seen = 0; /* low bits of the indices so far: mostly there is nothing to compare */
     for (size_t i = 0; i < count; i++) {
-        size_t j = 0;
+        uint64_t bit = UINT64_C(1) << handles[i].index % 64;
+        size_t j = seen & bit ? 0 : distinct;
+        seen |= bit;
         while (j < distinct && (tn__load_rlx(&pins->pin[j].index) != handles[i].index ||
                                 tn__load_rlx(&pins->pin[j].type) != handles[i].type))
             j++;
@@ -127,6 +130,7 @@ static bool manager_open(attempt *a) {
         return true; /* a guard raised meanwhile waits for this section */
     bool mine = false;
     if (word > TN__MANAGER_CLOSED && tn__decision_meet((tn__removal *)word, &mine)) {
+        TN__BRANCH(reader_aborts_close);
         if (mine)
             a->closing = (tn__removal *)word;
         return true;
@@ -138,8 +142,11 @@ static bool manager_open(attempt *a) {
 /* GONE: look up again, once, if the version without it is published by now; otherwise it would be
  * found again. So a reader looks twice at most once for each removal. */
 static bool look_again(const attempt *a, tn__slot *slot, int look) {
-    if (look > 0 || tn__store_current(a->life->store) == a->version)
+    if (look > 0 || tn__store_current(a->life->store) == a->version) {
+        TN__BRANCH(reader_finds_gone_fails);
         return false;
+    }
+    TN__BRANCH(reader_finds_gone_looks_again);
     tn__store_rlx(&slot->looks, tn__load_rlx(&slot->looks) + 1);
     return true;
 }

@@ -17,12 +17,13 @@
 #include "lifetime/lifetime_priv.h"
 
 /* In a section: the replica at a host location, if the handle is a live value's (so that its type
- * is a valid one). An index that was issued is not deeper than the tree. */
-static inline tn__mat *tn__fast_find(tn__store *store, const tn_handle *handle, uint32_t kind) {
-    const tn_version *version = tn__store_current(store);
-    if (tn__unlikely(handle->index > version->issued))
+ * is a valid one). An index that was issued is not deeper than the tree. `values` and `issued`: the
+ * version's, apart so that a loop may keep them. */
+static inline tn__mat *tn__fast_find(const tn__radix *values, uint64_t issued,
+                                     const tn_handle *handle, uint32_t kind) {
+    if (tn__unlikely(handle->index > issued))
         return NULL;
-    const tn__value *value = tn__radix_descend(&version->values, handle->index);
+    const tn__value *value = tn__radix_descend(values, handle->index);
     if (tn__unlikely(!value || value->type != handle->type))
         return NULL;
     tn__mat *const *end = value->mats + value->mat_count;
@@ -51,6 +52,7 @@ static inline bool tn__fast_pin(const tn__gate *gate, tn__slot *slot, tn__record
         tn__count_end(slot, count, 1);
         return true;
     }
+    TN__BRANCH(leaf_acquire_undone);
     tn__store_rel(&record->pair.low, was + next); /* [word] */
     tn__count_end(slot, count, 0);
     return false;
@@ -69,7 +71,8 @@ static inline bool tn__fast_acquire(uint64_t manager, const tn__gate *gate, tn__
     /* [no-order] the mark: as in tn__life_reap_manual() */
     if (tn__unlikely(!pins || tn__load_rlx(&gate->reap) || !tn__rcu_enter(thread, &entered)))
         return false;
-    tn__mat *mat = tn__fast_find(store, handle, kind);
+    const tn_version *version = tn__store_current(store);
+    tn__mat *mat = tn__fast_find(&version->values, version->issued, handle, kind);
     uint64_t was = tn__load_rlx(&record->pair.low);
     bool ok = false;
     if (tn__likely(mat != NULL)) {
@@ -120,9 +123,10 @@ static inline bool tn__fast_release(const tn_lease *lease) {
         record->next = slot->free_local;
         slot->free_local = record;
     }
-    /* Last: a destroy waits for an even counter, and then frees the slot. */
+    /* Last: a destroy waits for an even counter, and then frees the slot. Lost: another release was
+     * faster, or a forced close, and the slow way tells which. */
     tn__count_end(slot, count, won);
-    return true;
+    return won;
 }
 
 #endif

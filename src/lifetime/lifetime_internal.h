@@ -109,6 +109,50 @@ TN_NODISCARD tn_status tn__life_take_begin(tn__life *life, const tn_reservation 
                                            tn_location at, uint64_t bytes);
 void tn__life_take_end(tn__life *life);
 
+/* ---- Hot paths of several values (hot.c) ------------------------------------------------- */
+
+/* A reservation's label with its NUL, padded with zeros. */
+#define TN__LABEL_BYTES 256u
+
+typedef struct tn__hot_lease {
+    const tn_handle *handles; /* at least one */
+    size_t count;
+    uint32_t kind; /* pageable or pinned */
+} tn__hot_lease;
+
+typedef struct tn__hot_reservation {
+    tn__ledger *ledger;
+    uint64_t bytes;
+    tn_location at;
+    uint32_t position; /* of the ledger */
+    uint32_t label_words;
+    uint64_t label[TN__LABEL_BYTES / sizeof(uint64_t)];
+} tn__hot_reservation;
+
+/* What is taken and ended together; prepared once. */
+typedef struct tn__hot_bundle {
+    uint64_t manager;
+    tn__gate *gate;
+    tn__store *store;
+    tn__hot_lease *leases; /* at least one */
+    size_t lease_count;
+    tn__hot_reservation *reservations;
+    size_t reservation_count;
+} tn__hot_bundle;
+
+/* `at` is normalised, `label` checked. */
+void tn__hot_reservation_init(tn__hot_reservation *out, tn__store *store, tn_location at,
+                              uint64_t bytes, const char *label);
+/* Each of these may return false at any time: nothing was done (by tn__hot_end(): perhaps a part,
+ * and ending that again has no effect); take the slow way, which makes all checks. No lock, no
+ * allocation, no wait. `now`: of tn__ticks(), the reservations' admission. */
+bool tn__hot_acquire(uint64_t manager, tn__gate *gate, tn__store *store, const tn__hot_lease *lease,
+                     tn_lease *out);
+bool tn__hot_take(const tn__hot_bundle *bundle, uint64_t now, tn_lease *leases,
+                  tn_reservation *reservations);
+bool tn__hot_end(const tn__hot_bundle *bundle, const tn_lease *leases,
+                 const tn_reservation *reservations);
+
 /* ---- Pending leases --------------------------------------------------------------------- */
 
 /* Reap in manual mode, where M162 says; nothing with a reaper thread (D1). TN_ERR_DRIVER from a
@@ -165,9 +209,6 @@ typedef struct tn__seen {
     void *record;      /* pending: for tn__life_seen_over() */
     uint64_t word;
 } tn__seen;
-
-/* A reservation's label with its NUL, padded with zeros. */
-#define TN__LABEL_BYTES 256u
 
 /* One pass over all records. `each` returns false to stop (no memory). */
 bool tn__life_walk(tn__life *life, bool (*each)(void *context, const tn__seen *seen),
@@ -247,6 +288,9 @@ TN_NODISCARD tn_status tn__lease_lookup(const tn_lease *lease, tn_handle handle,
 TN_NODISCARD tn_status tn__lease_contains(const tn_lease *lease, tn_handle handle, bool *out);
 TN_NODISCARD tn_status tn__lease_add_stream(const tn_lease *lease, tn_stream stream);
 TN_NODISCARD tn_status tn__lease_release(const tn_lease *lease, bool wait);
+/* End a lease that was never handed out: there is no consumer work to wait for, so it protects no
+ * longer, on devices too. */
+TN_NODISCARD tn_status tn__lease_cancel(const tn_lease *lease);
 /* Holds and reservations. */
 TN_NODISCARD tn_status tn__record_release(void *record, uint64_t generation);
 /* The same by an operation of the manager that is under way: it is not refused as nested. */

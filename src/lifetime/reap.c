@@ -51,6 +51,10 @@ bool tn__pending_complete(tn__slot *own, tn__record *record, uint64_t word) {
      * the query that found the work over. */
     bool won = tn__cas_acq_rel(&record->pair.low, &word, done);
     tn__count_end(own, count, won);
+    if (won)
+        TN__BRANCH(pending_completed);
+    else
+        TN__BRANCH(pending_completed_by_other);
     return won;
 }
 
@@ -81,7 +85,7 @@ static void take_queued(tn__life *life) {
 }
 
 /* One pass over the waiting list, in release order. With `stop_at_error` the first failing query
- * ends it (M165). */
+ * ends it (M165), but for that of a lost device: it would end all passes from now on. */
 static tn_status pass(tn__life *life, tn__slot *own, bool stop_at_error, uint64_t *completed) {
     tn_status status = TN_OK;
     bool stopped = false;
@@ -94,12 +98,14 @@ static tn_status pass(tn__life *life, tn__slot *own, bool stop_at_error, uint64_
             tn__word_state(word) == TN__DONE || tn__pending_done(life, record, word, &failed);
         if (failed) {
             status = (tn_status)tn__error_current()->status;
-            stopped = stop_at_error;
+            stopped = stop_at_error && status != TN_ERR_DEVICE_LOST;
         }
         if (!over) {
             at = &record->next;
             continue;
         }
+        if (tn__word_state(word) == TN__DONE)
+            TN__BRANCH(consumer_finds_done);
         if (tn__word_state(word) == TN__PENDING)
             *completed += tn__pending_complete(own, record, word);
         *at = record->next;
@@ -153,7 +159,8 @@ tn_status tn__life_reap_manual(tn__life *life) {
     uint64_t completed = 0;
     status = consume(life, tn__life_own_slot(life, thread), true, &completed);
     tn__unlock(&life->reap_lock);
-    return status;
+    /* Its leases stay pending for ever, which is no reason to refuse work elsewhere. */
+    return status == TN_ERR_DEVICE_LOST ? TN_OK : status;
 }
 
 tn_status tn__life_reap_now(tn__life *life) {

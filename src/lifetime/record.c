@@ -108,6 +108,7 @@ void tn__record_recycle(tn__record *record, tn__slot *own) {
         home->free_local = record;
         return;
     }
+    TN__BRANCH(record_goes_home);
     tn__record *head = tn__load_rlx(&home->free_remote);
     do
         record->next = head;

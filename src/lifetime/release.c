@@ -17,7 +17,16 @@ typedef struct ending {
     tn__thread *thread;
     tn__slot *own;
     bool inside; /* by a plan in flight, whose entry was checked */
+    bool unused; /* nobody was told of it: no consumer work can depend on it */
 } ending;
+
+/* After a forced close a release is a silent success (M150), also one that the close has
+ * overtaken; nothing is counted. */
+static void end_detached(ending *e, uint64_t word) {
+    if (word == tn__word(e->generation, TN__DETACHED))
+        /* [word] acq_rel: of several releases one ends it. */
+        (void)tn__cas_acq_rel(&e->record->pair.low, &word, tn__word(e->generation, TN__FREE));
+}
 
 /* In a section. True: it is over already, or ended by this look. */
 static bool over_already(ending *e) {
@@ -35,8 +44,7 @@ static bool over_already(ending *e) {
         return true;
     }
     case TN__DETACHED:
-        /* [word] acq_rel: the silent end after a forced close (M150); nothing is counted. */
-        (void)tn__cas_acq_rel(&e->record->pair.low, &word, tn__word(e->generation, TN__FREE));
+        end_detached(e, word);
         return true;
     default:
         return true;
@@ -54,8 +62,12 @@ static void end_host(ending *e) {
      * the end of its protection. Without: the storage is reused under a reader. */
     bool won = tn__cas_rel(&e->record->pair.low, &word, tn__word(e->generation, TN__FREE));
     tn__count_end(e->own, count, won);
-    if (won)
+    if (won) {
         tn__record_recycle(e->record, e->own);
+        return;
+    }
+    TN__BRANCH(release_lost);
+    end_detached(e, word);
 }
 
 static void end_reservation(ending *e) {
@@ -76,6 +88,8 @@ static void end_reservation(ending *e) {
     tn__count_end(e->own, count, won);
     if (won)
         tn__record_recycle(e->record, e->own);
+    else
+        end_detached(e, tn__record_word(e->record));
 }
 
 /* ---- CUDA ------------------------------------------------------------------------------ */
@@ -216,6 +230,11 @@ static tn_status wait_and_complete(ending *e) {
 /* RELEASING already: this thread alone goes on. */
 static tn_status end_cuda(ending *e, bool wait) {
     tn__stream_node *nodes = tn__streams_close(e->record);
+    if (e->unused) {
+        tn__streams_retire(e->life, e->record, nodes);
+        leave(e, TN__FREE, false);
+        return TN_OK;
+    }
     tn_status status = nodes ? record_all(e, nodes) : TN_OK;
     if (!nodes || status != TN_OK)
         return fall_back(e, nodes, status);
@@ -248,9 +267,10 @@ static enum attempt attempt(ending *e, tn_status *status) {
     if (cuda_lease(e->what)) {
         uint64_t word = tn__word(e->generation, TN__ACTIVE);
         /* [word] acq_rel: of several releases one goes on; the others are over (M142). */
-        return tn__cas_acq_rel(&e->record->pair.low, &word, tn__word(e->generation, TN__RELEASING))
-                   ? MUST_RECORD
-                   : ENDED;
+        if (tn__cas_acq_rel(&e->record->pair.low, &word, tn__word(e->generation, TN__RELEASING)))
+            return MUST_RECORD;
+        end_detached(e, word);
+        return ENDED;
     }
     if (tn__what_kind(e->what) == TN__KIND_RESERVATION)
         end_reservation(e);
@@ -259,11 +279,10 @@ static enum attempt attempt(ending *e, tn_status *status) {
     return ENDED;
 }
 
-static tn_status end(void *record, uint64_t generation, bool wait, bool inside) {
-    ending e = {
-        .record = record, .generation = generation, .thread = tn__thread_self(), .inside = inside};
-    if (!record)
+static tn_status end(ending e, bool wait) {
+    if (!e.record)
         return TN_OK;
+    e.thread = tn__thread_self();
     if (!e.thread)
         return tn__no_memory();
     tn__rcu_thread_ready(e.thread);
@@ -283,13 +302,18 @@ static tn_status end(void *record, uint64_t generation, bool wait, bool inside) 
 }
 
 tn_status tn__lease_release(const tn_lease *lease, bool wait) {
-    return end(lease->record, lease->generation, wait, false);
+    return end((ending){.record = lease->record, .generation = lease->generation}, wait);
+}
+
+tn_status tn__lease_cancel(const tn_lease *lease) {
+    return end((ending){.record = lease->record, .generation = lease->generation, .unused = true},
+               false);
 }
 
 tn_status tn__record_release(void *record, uint64_t generation) {
-    return end(record, generation, false, false);
+    return end((ending){.record = record, .generation = generation}, false);
 }
 
 tn_status tn__record_release_inside(void *record, uint64_t generation) {
-    return end(record, generation, false, true);
+    return end((ending){.record = record, .generation = generation, .inside = true}, false);
 }

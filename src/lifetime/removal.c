@@ -66,8 +66,11 @@ bool tn__decision_meet(tn__removal *removal, bool *mine) {
     uint32_t seen = TN__TRYING;
     if (tn__cas_acq_rel(&removal->decision, &seen, TN__ABORTED)) {
         *mine = true;
+        TN__BRANCH(reader_aborts_removal);
         return true;
     }
+    if (seen == TN__TAKEN)
+        TN__BRANCH(reader_finds_taken);
     return seen != TN__TAKEN;
 }
 
@@ -108,6 +111,7 @@ static tn__scan_step visit_verdict(void *context, tn__record *record, uint64_t w
         return TN__SCAN_ON;
     }
     v->in_use = true;
+    TN__BRANCH(removal_sees_pin);
     return TN__SCAN_STOP;
 }
 
@@ -137,14 +141,21 @@ int tn__decision_settle(tn__life *life, tn__removal *removal) {
     do {
         v = (verdict){removal, false, false};
         tn__scan(life, visit_verdict, &v);
-        if (v.acquiring && !v.in_use)
+        if (v.acquiring && !v.in_use) {
+            TN__BRANCH(removal_waits_for_acquiring);
             tn__pause_once(&pause);
+        }
     } while (v.acquiring && !v.in_use && decision(removal) == TN__TRYING);
     uint32_t seen = TN__TRYING;
     uint32_t want = v.in_use ? TN__WITHDRAWN : TN__TAKEN;
     if (tn__cas_acq_rel(&removal->decision, &seen, want)) /* [decision] */
         return v.in_use ? 0 : 1;
-    return granted(removal) || v.in_use ? 0 : -1;
+    bool lent = granted(removal);
+    if (lent)
+        TN__BRANCH(removal_aborted_granted);
+    else
+        TN__BRANCH(removal_aborted_failed);
+    return lent || v.in_use ? 0 : -1;
 }
 
 /* ---- Removal of materializations -------------------------------------------------------- */
@@ -206,6 +217,7 @@ static tn_status decide(tn__life *life, tn__removal *removal, int *settled) {
     TN__AT(TN__POINT_TRYING, removal);
     tn_status status = tn__heavy_fence(); /* [fence] state words stored -> pins loaded */
     *settled = 0;
+    TN__BRANCH(removal_decided);
     if (status == TN_OK)
         *settled = tn__decision_settle(life, removal);
     else
@@ -230,6 +242,7 @@ static tn_status attempt(tn__life *life, tn__mat *const *mats, size_t count, siz
     }
     status = decide(life, removal, &settled);
     if (settled == 1) {
+        TN__BRANCH(removal_taken);
         TN__AT(TN__POINT_TAKEN, removal);
         *out = removal;
         return TN_OK;

@@ -118,8 +118,10 @@ static tn__scan_step visit_releasing(void *context, tn__record *record, uint64_t
     if (tn__word_state(word) != TN__RELEASING)
         return TN__SCAN_ON;
     tn__pause pause = {0};
-    while (tn__record_word(record) == word)
+    while (tn__record_word(record) == word) {
+        TN__BRANCH(releasing_waited_for);
         tn__pause_once(&pause);
+    }
     return TN__SCAN_ON;
 }
 

@@ -84,8 +84,10 @@ static tn__slot *take_over(tn__life *life) {
     for (tn__slot *slot = tn__load_rlx(&life->slots); slot; slot = slot->next) {
         uint32_t free_now = 0;
         if (tn__load_rlx(&slot->taken) == 0 &&
-            tn__cas_acq_rel(&slot->taken, &free_now, 1)) /* [slot-take] */
+            tn__cas_acq_rel(&slot->taken, &free_now, 1)) { /* [slot-take] */
+            TN__BRANCH(slot_taken_over);
             return slot;
+        }
     }
     return NULL;
 }

@@ -60,6 +60,19 @@ static TN__COLD tn_status acquire_slowly(tn_manager *m, const tn_handle *handles
     return tn__done(m, status);
 }
 
+/* Not part of the leaf path, which it would make save registers. */
+static __attribute__((noinline)) tn_status acquire_many(tn_manager *m, const tn_handle *handles,
+                                                        size_t count, tn_location at,
+                                                        tn_stream stream, tn_lease *out) {
+    bool host = at.kind - TN_LOCATION_PAGEABLE <= TN_LOCATION_PINNED - TN_LOCATION_PAGEABLE;
+    if (tn__likely(count > 1 && host && !stream && m && handles && out)) {
+        tn__hot_lease lease = {handles, count, at.kind};
+        if (tn__likely(tn__hot_acquire(m->id, m->gate, m->store, &lease, out)))
+            return TN_OK;
+    }
+    return acquire_slowly(m, handles, count, at, stream, out);
+}
+
 tn_status tn_manager_acquire(tn_manager *m, const tn_handle *handles, size_t count, tn_location at,
                              tn_stream stream, tn_lease *out) {
     bool host = at.kind - TN_LOCATION_PAGEABLE <= TN_LOCATION_PINNED - TN_LOCATION_PAGEABLE;
@@ -68,7 +81,7 @@ tn_status tn_manager_acquire(tn_manager *m, const tn_handle *handles, size_t cou
             return TN_OK;
         return acquire_slowly(m, handles, 1, at, NULL, out);
     }
-    return acquire_slowly(m, handles, count, at, stream, out);
+    return acquire_many(m, handles, count, at, stream, out);
 }
 
 tn_status tn_manager_hold(tn_manager *m, const tn_handle *handles, size_t count, tn_location at,

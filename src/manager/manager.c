@@ -6,6 +6,8 @@
 
 #define DEFAULT_TRACE 4096u
 #define DEFAULT_KEEP 4096u
+#define DEFAULT_RING_BLOCK (UINT64_C(8) << 20)
+#define DEFAULT_RING_BLOCKS 4u
 
 /* Ids are never used twice in a process (M1). Relaxed: only uniqueness matters. */
 static _Atomic uint64_t ids;
@@ -37,6 +39,11 @@ static tn_status check_config(const tn_config *config) {
         return tn__fail(TN_ERR_KIND, "reaper %u is out of range", (unsigned)config->reaper);
     if (config->budget_count > 0 && !config->budgets)
         return tn__fail(TN_ERR_KIND, "the budgets are NULL");
+    if (config->ring_blocks > TN_RING_BLOCKS_MAX || config->reserved0 != 0)
+        return tn__fail(TN_ERR_VALUE, "the ring has %u blocks, at most %u, and reserved0 is 0",
+                        (unsigned)config->ring_blocks, TN_RING_BLOCKS_MAX);
+    if (config->ring_block_bytes > (uint64_t)INT64_MAX / TN_RING_BLOCKS_MAX)
+        return tn__fail(TN_ERR_VALUE, "the blocks of the ring are too large");
     for (size_t i = 0; i < config->budget_count; i++) {
         tn_status status = check_budget(config, i);
         if (status != TN_OK)
@@ -58,15 +65,27 @@ static uint64_t trace_capacity(const tn_config *config) {
     }
 }
 
+static tn_status create_ring(tn_manager *m, const tn_config *config) {
+    tn_status status = tn__ring_create(
+        config->driver, config->ring_block_bytes ? config->ring_block_bytes : DEFAULT_RING_BLOCK,
+        config->ring_blocks ? config->ring_blocks : DEFAULT_RING_BLOCKS, &m->ring);
+    if (status == TN_OK)
+        tn__driver_use(m->driver);
+    return status;
+}
+
 static tn_status create_parts(tn_manager *m, const tn_config *config) {
-    tn_status status =
-        tn__store_create(m->id, config->budgets, config->budget_count,
-                         config->keep_discarded ? config->keep_discarded : DEFAULT_KEEP, &m->store);
+    tn_status status = create_ring(m, config);
+    if (status == TN_OK)
+        status = tn__store_create(m->id, config->budgets, config->budget_count,
+                                  config->keep_discarded ? config->keep_discarded : DEFAULT_KEEP,
+                                  &m->store);
     if (status != TN_OK)
         return status;
     tn__trans_config trans = {.manager = m->id,
                               .store = m->store,
                               .driver = config->driver,
+                              .ring = m->ring,
                               .mode = config->mode,
                               .trace_capacity = trace_capacity(config),
                               .now_ns = config->now_ns,
@@ -91,6 +110,10 @@ static void destroy_parts(tn_manager *m) {
         tn__life_destroy(m->life);
     if (m->store)
         tn__store_release(m->store);
+    if (m->ring) {
+        tn__ring_destroy(m->ring);
+        tn__driver_unuse(m->driver);
+    }
     tn__free(m);
 }
 

@@ -13,8 +13,9 @@
 
 struct tn_manager {
     uint64_t id;
-    tn__gate *gate; /* the life's, for the hot path */
-    tn_driver *driver;
+    tn__gate *gate;    /* the life's, for the hot path */
+    tn_driver *driver; /* in use (tn__driver_use()) once the ring is there */
+    tn__ring *ring;
     tn__store *store;
     tn__life *life;
     tn__trans *trans;

@@ -110,9 +110,12 @@ tn_status tn__snapshot_take(tn__store *store, tn__life *life, tn_driver *driver,
     s->captured_at_ns = now_ns;
     tn_status status = try(life, s);
     for (int i = 1; i < TRIES && status == TN_OK && !s->exact; i++) {
+        TN__BRANCH(snapshot_again);
         tn__store_unpin(store, s->pass.version);
         status = try(life, s);
     }
+    if (!s->exact)
+        TN__BRANCH(snapshot_inexact);
     /* Closed meanwhile: the version may be the last one, which has no values. */
     if (status == TN_OK && tn__life_closed(life)) {
         tn__store_unpin(store, s->pass.version);

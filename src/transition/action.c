@@ -69,7 +69,18 @@ void tn__run_needs(tn__run *run) {
         need(run, 1, run->choice.source, false);
 }
 
-void tn__run_show_load(tn__run *run) {
+/* Who does not fit there waits for it: it may be gone soon (M258). */
+static void show_removals(tn__run *run) {
+    tn__mat *const *mats;
+    size_t count;
+    tn__run_removals(run, &mats, &count);
+    for (size_t i = 0; i < count; i++)
+        tn__ticket_frees(run->ticket, run->t->store, tn__store_ledger(run->t->store, mats[i]->at));
+}
+
+void tn__run_show(tn__run *run) {
+    if (!run->claims) /* a plan's needs say it for all of its steps */
+        show_removals(run);
     if (run->choice.step != TN__STEP_LOAD)
         return;
     run->ticket->loading = run->value->index;
@@ -153,7 +164,7 @@ static tn_status admit(direct *d) {
                              .need_count = 2};
     tn_status status = tn__flow_admit(d->run.t, d->run.thread, &d->ticket, &by);
     if (status == TN_OK)
-        tn__run_show_load(&d->run); /* still under the lock */
+        tn__run_show(&d->run); /* still under the lock */
     return status;
 }
 
@@ -253,7 +264,7 @@ static tn_status claim(tn__run *run) {
         status = tn__flow_claim(run->t, run->thread, run->ticket);
     }
     if (status == TN_OK)
-        tn__run_show_load(run);
+        tn__run_show(run);
     tn__unlock(&run->t->store->lock);
     return status;
 }

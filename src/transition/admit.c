@@ -25,9 +25,9 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-bool tn__handles_of(uint64_t manager, const tn__sim_part *parts, size_t count, uint64_t **out,
-                    size_t *out_count) {
-    size_t room = 0, n = 0, distinct = 0;
+bool tn__handles_of(uint64_t manager, const tn__sim_part *parts, size_t count,
+                    const tn_handle *more, size_t more_count, uint64_t **out, size_t *out_count) {
+    size_t room = more_count, n = 0, distinct = 0;
     for (size_t p = 0; p < count; p++)
         room += parts[p].actions ? parts[p].count : 0;
     uint64_t *handles = tn__alloc(room * sizeof *handles);
@@ -37,6 +37,8 @@ bool tn__handles_of(uint64_t manager, const tn__sim_part *parts, size_t count, u
         for (size_t i = 0; parts[p].actions && i < parts[p].count; i++)
             if (parts[p].actions[i].handle.manager == manager)
                 handles[n++] = parts[p].actions[i].handle.index;
+    for (size_t i = 0; i < more_count; i++)
+        handles[n++] = more[i].index;
     if (n > 1)
         qsort(handles, n, sizeof *handles, ascending);
     for (size_t i = 0; i < n; i++)
@@ -153,6 +155,7 @@ static enum tn__judgement judge(void *context, tn_status *status) {
 /* ---- Refusals --------------------------------------------------------------------------- */
 
 tn_status tn__stale(tn__trans *t, uint64_t expected, uint64_t actual) {
+    TN__BRANCH(plan_is_stale);
     tn_error *e = tn__error(TN_ERR_STALE, "the state version is %llu, %llu was expected",
                             (unsigned long long)actual, (unsigned long long)expected);
     e->manager = t->manager;
@@ -281,6 +284,8 @@ static tn_status turn(tn__course *c, size_t handle_count) {
         return status;
     tn__unlock(&c->t->store->lock);
     status = take(c);
+    if (status == TN_ERR_IN_USE)
+        TN__BRANCH(plan_meets_use);
     if (status == TN_OK)
         status = check_stale(c);
     if (status == TN_OK)
@@ -321,7 +326,8 @@ static tn_status never_free(tn__course *c) {
 tn_status tn__course_admit(tn__course *c) {
     size_t handle_count;
     c->steps = steps_of(c, c->run_count);
-    if (!tn__handles_of(c->t->manager, c->parts, c->part_count, &c->handles, &handle_count))
+    if (!tn__handles_of(c->t->manager, c->parts, c->part_count, c->more, c->more_count, &c->handles,
+                        &handle_count))
         return tn__no_memory();
     tn_status status = TN_ERR_IN_USE;
     for (int i = 0; i < TRIES && status == TN_ERR_IN_USE; i++)

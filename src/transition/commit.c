@@ -77,8 +77,7 @@ static void lower(tn__run *run, tn__mat *const *mats, size_t count, removed *out
         out->one[i].bytes = mats[i]->charged_bytes;
         tn__owners_release(store, mats[i]->storages, mats[i]->storage_count);
         tn__ledger_reclaim(ledger, mats[i]->charged_bytes);
-        size_t position = (size_t)(ledger - store->ledgers);
-        run->ticket->freeing[position / 8] |= (uint8_t)(1u << position % 8);
+        tn__ticket_frees(run->ticket, store, ledger);
     }
     out->count = count;
     if (run->temporary && !tn__in_place(run)) {

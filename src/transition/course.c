@@ -135,11 +135,12 @@ tn_status tn__course_run(tn__course *c) {
     if (status == TN_OK)
         status = tn__course_admit(c);
     if (status == TN_OK) {
-        status = run(c);
-        if (status == TN_OK && c->ready)
+        bool ran = (status = run(c)) == TN_OK;
+        if (ran && c->ready)
             status = ready(c);
         tn__course_leave(c);
-        tn__plan_report_end(c->report, tn__trans_now(c->t), false);
+        /* if it could not get ready, that is the end, and all of it ran (C137) */
+        tn__plan_report_end(c->report, tn__trans_now(c->t), ran && status != TN_OK);
     }
     tn__course_fini(c);
     return status;

@@ -64,15 +64,19 @@ static bool same_bytes(const tn__ticket *a, const tn__ticket *b) {
 /* The plan in flight that this one conflicts with. */
 static tn__ticket *blocker(const tn__flow *flow, const tn__ticket *ticket) {
     for (tn__ticket *f = flow->in_flight; f; f = f->next)
-        if (clash(f, ticket))
+        if (clash(f, ticket)) {
+            TN__BRANCH(flow_waits_for_handle);
             return f;
+        }
     return NULL;
 }
 
 static bool behind(const tn__flow *flow, const tn__ticket *ticket) {
     for (const tn__ticket *w = flow->waiting; w != ticket; w = w->next)
-        if (clash(w, ticket) || same_bytes(w, ticket))
+        if (clash(w, ticket) || same_bytes(w, ticket)) {
+            TN__BRANCH(flow_waits_behind);
             return true;
+        }
     return false;
 }
 
@@ -116,8 +120,10 @@ static bool fits(const tn__need *need) {
 static bool must_wait(const tn__trans *t, const tn__ticket *ticket) {
     for (size_t i = 0; i < ticket->need_count; i++)
         if (ticket->needs[i].ledger && !fits(&ticket->needs[i]) &&
-            others_hold(t, ticket, ticket->needs[i].ledger))
+            others_hold(t, ticket, ticket->needs[i].ledger)) {
+            TN__BRANCH(flow_waits_for_bytes);
             return true;
+        }
     return false;
 }
 
@@ -134,6 +140,7 @@ static enum examined claim_all(tn__trans *t, tn__ticket *ticket, bool reasons, t
         if (!wait && need->optional)
             continue;
         unclaim_all(ticket);
+        TN__BRANCH(claims_refused);
         if (wait)
             return WAIT;
         if (reasons)
@@ -208,6 +215,7 @@ void tn__flow_load_done(tn__ticket *ticket, tn_status status) {
 
 static tn_status join(tn__trans *t, tn__ticket *ticket, tn__flight *flight) {
     tn_status status = TN_OK;
+    TN__BRANCH(flow_joins_load);
     unlink_ticket(&t->flow.waiting, ticket);
     tn__flow_wake(t);
     while (!flight->done && status == TN_OK) {
@@ -268,6 +276,7 @@ tn_status tn__flow_admit(tn__trans *t, tn__thread *thread, tn__ticket *ticket,
         if (e == WAIT) {
             status = wait_turn(t, thread, ticket);
         } else if (e == RECHECK) {
+            TN__BRANCH(flow_rechecks);
             tn__unlock(&t->store->lock);
             status = judge->recheck(judge->context);
             tn__lock(&t->store->lock);

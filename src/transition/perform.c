@@ -55,9 +55,63 @@ static tn_status make_object(tn__run *run) {
 
 /* ---- Load ------------------------------------------------------------------------------- */
 
-static tn_status call_source(tn__run *run) {
+/* The way of a file's content to a device, with what was borrowed for it. */
+typedef struct way {
+    tn__route route;
+    uint32_t count;
+    tn__event *taken[TN__RING_BLOCKS_MAX];
+    tn_event events[TN__RING_BLOCKS_MAX];
+} way;
+
+static void way_end(way *w) {
+    while (w->count > 0)
+        tn__event_give(w->taken[--w->count]);
+}
+
+static tn_status way_begin(tn__run *run, tn_location to, way *w) {
+    tn_stream_info info;
+    bool final = tn__location_same(to, run->choice.destination);
+    uint32_t needed = tn__ring_events(run->t->ring, run->value->logical_bytes);
+    w->count = 0;
+    w->route = (tn__route){.to = to, .ring = run->t->ring, .events = w->events};
+    tn_status status =
+        tn__trans_stream(run->t, to.index, final ? run->stream : NULL, &w->route.stream, &info);
+    for (uint32_t i = 0; i < needed && status == TN_OK; i++) {
+        status = tn__event_take(run->t->life, &info, &w->taken[i]);
+        if (status != TN_OK)
+            break;
+        w->events[i] = tn__event_native(w->taken[i]);
+        w->count++;
+    }
+    if (status != TN_OK)
+        way_end(w);
+    return status;
+}
+
+/* Whether a file goes straight to its destination, through the ring. A destination that did not fit
+ * is judged after the load (M78), which then needs the temporary payload. */
+static bool straight(const tn__run *run) {
+    return !tn__in_place(run) && !tn__source_is_callback(run->value->source) &&
+           run->choice.destination.kind == TN_LOCATION_CUDA && run->needs[0].claimed;
+}
+
+static tn_status call_file(tn__run *run, const tn_load_request *request, tn_payload *out) {
+    way w;
+    tn_location to = straight(run) ? run->choice.destination : request->at;
+    if (to.kind != TN_LOCATION_CUDA)
+        return tn__source_load(run->value->source, request, NULL, out);
+    tn_status status = way_begin(run, to, &w);
+    if (status != TN_OK)
+        return status;
+    status = tn__source_load(run->value->source, request, &w.route, out);
+    way_end(&w);
+    return status;
+}
+
+static tn_status call_source(tn__run *run, tn_payload *out) {
     tn__source *source = run->value->source;
-    bool guarded = run->t->serial && tn__source_is_callback(source);
+    bool callback = tn__source_is_callback(source);
+    bool guarded = run->t->serial && callback;
     tn_status status = guarded ? tn__life_guard_wait(run->t->life) : TN_OK;
     if (status == TN_OK) {
         tn__need *need = tn__in_place(run) ? &run->needs[0] : &run->needs[1];
@@ -69,8 +123,9 @@ static tn_status call_source(tn__run *run) {
                                    .at = run->choice.source,
                                    .driver = run->t->driver};
         tn__frame frame;
-        tn__frame_push(run->thread, &frame, run->t->manager, tn__source_is_callback(source));
-        status = tn__source_load(source, &request, &run->loaded);
+        tn__frame_push(run->thread, &frame, run->t->manager, callback);
+        status =
+            callback ? tn__source_load(source, &request, NULL, out) : call_file(run, &request, out);
         tn__frame_pop(run->thread, &frame);
     }
     if (guarded)
@@ -108,14 +163,28 @@ static tn_status admit_destination(tn__run *run) {
     return status;
 }
 
-static tn_status load(tn__run *run) {
-    tn_status status = call_source(run);
-    if (status == TN_OK)
-        status = check_loaded(run);
+static void load_done(tn__run *run, tn_status status) {
     tn__lock(&run->t->store->lock);
     tn__flow_load_done(run->ticket, status);
     tn__flow_wake(run->t);
     tn__unlock(&run->t->store->lock);
+}
+
+/* Who joined asks for itself if it was not the file that failed. */
+static tn_status load_straight(tn__run *run) {
+    tn_status status = call_source(run, &run->made);
+    bool file = status == TN_ERR_SOURCE || status == TN_ERR_MATERIALIZATION;
+    load_done(run, file ? status : TN_OK);
+    return status == TN_OK ? make_object(run) : status;
+}
+
+static tn_status load(tn__run *run) {
+    if (straight(run))
+        return load_straight(run);
+    tn_status status = call_source(run, &run->loaded);
+    if (status == TN_OK)
+        status = check_loaded(run);
+    load_done(run, status);
     if (status != TN_OK)
         return status;
     if (tn__in_place(run)) {

@@ -149,6 +149,8 @@ static tn_status run_entry(tn__trans *t, tn__thread *thread, tn_scope *scope) {
     c->placement = scope->binding.placement;
     c->ready = scope->binding.ready;
     c->ready_context = scope->binding.context;
+    c->more = scope->binding.handles;
+    c->more_count = scope->binding.handle_count;
     c->streams = scope->streams;
     c->stream_count = scope->stream_count;
     c->reservations = scope->reservations;
@@ -235,7 +237,7 @@ static tn_status run_exit(tn__trans *t, tn__thread *thread, tn_scope *scope) {
     tn__ticket ticket = {.needs = NULL};
     tn__judge by = {NULL, NULL, NULL, false};
     uint64_t *handles;
-    if (!tn__handles_of(t->manager, &part, 1, &handles, &ticket.handle_count))
+    if (!tn__handles_of(t->manager, &part, 1, NULL, 0, &handles, &ticket.handle_count))
         return tn__no_memory();
     ticket.handles = handles;
     tn_status status = tn__flow_admit(t, thread, &ticket, &by);
@@ -312,6 +314,15 @@ tn_status tn__scope_close(tn_scope *scope) {
     if (status != TN_OK || found == CLOSED)
         return status;
     return close_entered(t, thread, scope);
+}
+
+void tn__scope_let_go(tn_scope *scope) {
+    tn__trans *t = trans_of(scope);
+    if (!t || tn__life_forked(t->life) || state_of(scope) != ENTERED)
+        return;
+    tn__release_all(scope->reservations, scope->reserved);
+    scope->reserved = 0;
+    finish(t, scope, CLOSED);
 }
 
 /* ---- Destroy ---------------------------------------------------------------------------- */

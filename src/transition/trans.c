@@ -12,6 +12,7 @@ tn_status tn__trans_create(const tn__trans_config *config, tn__trans **out) {
     t->store = config->store;
     t->life = config->life;
     t->driver = config->driver;
+    t->ring = config->ring;
     t->serial = config->mode == TN_MODE_SERIAL;
     t->now_ns = config->now_ns;
     t->now_context = config->now_context;

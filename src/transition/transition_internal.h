@@ -33,6 +33,7 @@ typedef struct tn__trans_config {
     tn__store *store;
     tn__life *life;
     tn_driver *driver;
+    tn__ring *ring;          /* outlives it */
     uint32_t mode;           /* enum tn_mode */
     uint64_t trace_capacity; /* reports; 0 keeps none, UINT64_MAX no limit */
     uint64_t (*now_ns)(void *context);
@@ -89,12 +90,18 @@ typedef struct tn__scope_binding {
     uint64_t placement; /* TN_VERSION_ANY */
     tn_status (*ready)(void *context);
     void *context;
+    /* claimed beside those of the plan's actions: nobody removes what was found resident */
+    const tn_handle *handles;
+    size_t handle_count;
 } tn__scope_binding;
 
 /* Before it is entered. */
 void tn__scope_bind(tn_scope *scope, const tn__scope_binding *binding);
 TN_NODISCARD tn_status tn__scope_enter(tn_scope *scope);
 TN_NODISCARD tn_status tn__scope_close(tn_scope *scope);
+/* End an entered scope without running anything, also while a guard is up: for who has no way to try
+ * again. */
+void tn__scope_let_go(tn_scope *scope);
 TN_NODISCARD tn_status tn__scope_destroy(tn_scope *scope);
 
 /* ---- Trace ------------------------------------------------------------------------------ */

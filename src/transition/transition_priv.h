@@ -46,9 +46,15 @@ typedef struct tn__ticket {
     /* judged: bytes at this location do not fit; final only if no plan in flight holds some */
     const tn__ledger *short_at;
     bool outdated; /* has waited since: to be judged afresh */
-    /* locations where storage that was removed is being freed, by ledger position */
+    /* in flight: locations where storage will be removed, or is being freed, by ledger position */
     uint8_t freeing[(TN__LEDGER_COUNT + 7) / 8];
 } tn__ticket;
+
+static inline void tn__ticket_frees(tn__ticket *ticket, const tn__store *store,
+                                    const tn__ledger *ledger) {
+    size_t position = (size_t)(ledger - store->ledgers);
+    ticket->freeing[position / 8] |= (uint8_t)(1u << position % 8);
+}
 
 /* What judging a plan says; the detail is set for the last two. */
 enum tn__judgement {
@@ -99,6 +105,7 @@ struct tn__trans {
     tn__store *store;
     tn__life *life;
     tn_driver *driver;
+    tn__ring *ring;
     bool serial;
     uint64_t (*now_ns)(void *context);
     void *now_context;
@@ -185,8 +192,8 @@ TN_NODISCARD tn_status tn__run_look(tn__run *run, const tn_version *version);
 TN_NODISCARD tn_status tn__run_check_removals(tn__run *run);
 /* The needs of a direct action, by its choice. */
 void tn__run_needs(tn__run *run);
-/* Others see the load, or meet the guard. Under store->lock. */
-void tn__run_show_load(tn__run *run);
+/* Others see what it loads and will remove, or meet the guard. Under store->lock. */
+void tn__run_show(tn__run *run);
 TN_NODISCARD tn_status tn__run_perform(tn__run *run);
 /* Under store->lock, which is given up for a while. `status`: how the work went; anything but TN_OK
  * only gives back what was claimed and made. */
@@ -236,6 +243,8 @@ typedef struct tn__course {
     uint64_t placement;                /* the same for the placement number alone */
     tn_status (*ready)(void *context); /* see tn__scope_bind(); or NULL */
     void *ready_context;
+    const tn_handle *more; /* of this manager: claimed beside those of the actions */
+    size_t more_count;
     const tn_transfer_stream *streams;
     size_t stream_count;
     tn_reservation *reservations; /* room for those of the plan; made ones, in order */
@@ -277,9 +286,9 @@ TN_NODISCARD tn_status tn__stale(tn__trans *t, uint64_t expected, uint64_t actua
 /* One action of a plan in flight, whose handle is claimed; `run` is set up. Own claims and
  * removals unless run->claims. */
 TN_NODISCARD tn_status tn__step_run(tn__run *run);
-/* Distinct indices of this manager that actions name, ascending. False: no memory. */
-bool tn__handles_of(uint64_t manager, const tn__sim_part *parts, size_t count, uint64_t **out,
-                    size_t *out_count);
+/* Distinct indices of this manager that actions name, and `more`, ascending. False: no memory. */
+bool tn__handles_of(uint64_t manager, const tn__sim_part *parts, size_t count,
+                    const tn_handle *more, size_t more_count, uint64_t **out, size_t *out_count);
 /* The manager ends: its scopes count as closed. No other call on them is in progress. */
 void tn__scopes_orphan(tn__trans *t);
 /* Last first; no error counts. */

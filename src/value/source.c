@@ -170,8 +170,9 @@ static tn_status load_callback(const tn__source *source, const tn_load_request *
     return TN_OK;
 }
 
-tn_status tn__source_load(tn__source *source, const tn_load_request *request, tn_payload *out) {
+tn_status tn__source_load(tn__source *source, const tn_load_request *request,
+                          const tn__route *route, tn_payload *out) {
     if (tn__source_is_callback(source))
         return load_callback(source, request, out);
-    return tn__source_file_load(source, request, out);
+    return tn__source_file_load(source, request, route, out);
 }

@@ -1,23 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Loading from a file: opened at each load, read in few large reads of ascending offset, straight
- * into host memory. For a CUDA location the content passes through a bounded block of pageable
- * memory.
+ * into host memory. On the way to a device the content passes through a ring (source_upload.c).
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <xxhash.h>
-
-#include "value/value_priv.h"
+#include "value/source_file.h"
 
 #define READ_BYTES_MAX                                                                             \
-    (UINT64_C(64) << 20)                     /* one read; its bytes are hashed while they are warm \
+    (UINT64_C(64) << 20) /* one read; its bytes are hashed while they are warm \
                                               */
-#define BLOCK_BYTES_MAX (UINT64_C(16) << 20) /* on the way to a CUDA location */
-#define PIECES_MAX 128                       /* one read; below IOV_MAX */
+#define PIECES_MAX 128   /* one read; below IOV_MAX */
 
 _Static_assert(sizeof(off_t) == 8, "files are larger than 2 GiB");
 
@@ -33,36 +29,20 @@ const tn__file_layer *tn__files = &tn__file_system;
 
 /* ---- One load --------------------------------------------------------------------------- */
 
-typedef struct load {
-    const tn__source *source;
-    const tn_load_request *request;
-    int descriptor;
-    uint64_t done;      /* bytes read */
-    XXH3_state_t *hash; /* NULL: no checksum */
-} load;
-
-/* A place in a list of extents. */
-typedef struct cursor {
-    const tn_segment *extents;
-    size_t count;
-    size_t index;
-    uint64_t inside; /* bytes of extents[index] that are behind us */
-} cursor;
-
-static tn_error *fail_at(const load *l, tn_error *error) {
+static tn_error *fail_at(const tn__file_load *l, tn_error *error) {
     error->handle = l->request->handle;
     error->at = l->request->at;
     return error;
 }
 
-static tn_status fail_system(const load *l, const char *what, int code) {
+static tn_status fail_system(const tn__file_load *l, const char *what, int code) {
     fail_at(l, tn__error(TN_ERR_SOURCE, "cannot %s `%.150s`: %s", what, tn__source_path(l->source),
                          strerror(code)))
         ->native_code = code;
     return TN_ERR_SOURCE;
 }
 
-static tn_status fail_short(const load *l, uint64_t available) {
+static tn_status fail_short(const tn__file_load *l, uint64_t available) {
     tn_error *error = fail_at(
         l, tn__error(TN_ERR_MATERIALIZATION, "`%.150s` has %llu of %llu bytes from offset %llu",
                      tn__source_path(l->source), (unsigned long long)available,
@@ -73,14 +53,14 @@ static tn_status fail_short(const load *l, uint64_t available) {
     return TN_ERR_MATERIALIZATION;
 }
 
-static tn_status open_file(load *l) {
+static tn_status open_file(tn__file_load *l) {
     do
         l->descriptor = tn__files->open(tn__source_path(l->source));
     while (l->descriptor < 0 && errno == EINTR);
     return l->descriptor < 0 ? fail_system(l, "open", errno) : TN_OK;
 }
 
-static tn_status check_size(const load *l) {
+static tn_status check_size(const tn__file_load *l) {
     struct stat stat;
     if (tn__files->stat(l->descriptor, &stat) != 0)
         return fail_system(l, "examine", errno);
@@ -92,7 +72,7 @@ static tn_status check_size(const load *l) {
 }
 
 /* The next bytes at the cursor, at most READ_BYTES_MAX, as pieces of one read. */
-static int gather(const cursor *at, struct iovec *pieces) {
+static int gather(const tn__cursor *at, struct iovec *pieces) {
     int count = 0;
     uint64_t room = READ_BYTES_MAX;
     uint64_t inside = at->inside;
@@ -107,9 +87,7 @@ static int gather(const cursor *at, struct iovec *pieces) {
     return count;
 }
 
-/* At most `limit` bytes that stand together at the cursor, which moves behind them. False: the end.
- */
-static bool next_piece(cursor *at, uint64_t limit, tn_segment *out) {
+bool tn__cursor_next(tn__cursor *at, uint64_t limit, tn_segment *out) {
     while (at->index < at->count && at->inside == at->extents[at->index].bytes) {
         at->index++;
         at->inside = 0;
@@ -123,17 +101,17 @@ static bool next_piece(cursor *at, uint64_t limit, tn_segment *out) {
     return true;
 }
 
-static tn_status hash_bytes(const load *l, const tn_segment *piece) {
+static tn_status hash_bytes(const tn__file_load *l, const tn_segment *piece) {
     if (l->hash && XXH3_64bits_update(l->hash, piece->data, (size_t)piece->bytes) != XXH_OK)
         return tn__fail(TN_ERR_INTERNAL, "the hash failed");
     return TN_OK;
 }
 
 /* Move the cursor over `bytes` that were read. */
-static tn_status take(load *l, cursor *at, uint64_t bytes) {
+static tn_status take(tn__file_load *l, tn__cursor *at, uint64_t bytes) {
     tn_segment piece;
     l->done += bytes;
-    while (next_piece(at, bytes, &piece)) {
+    while (tn__cursor_next(at, bytes, &piece)) {
         tn_status status = hash_bytes(l, &piece);
         if (status != TN_OK)
             return status;
@@ -142,9 +120,8 @@ static tn_status take(load *l, cursor *at, uint64_t bytes) {
     return TN_OK;
 }
 
-/* Read on until these extents of host memory, `bytes` in all, are full. */
-static tn_status fill(load *l, const tn_segment *extents, size_t count, uint64_t bytes) {
-    cursor at = {extents, count, 0, 0};
+tn_status tn__file_fill(tn__file_load *l, const tn_segment *extents, size_t count, uint64_t bytes) {
+    tn__cursor at = {extents, count, 0, 0};
     struct iovec pieces[PIECES_MAX];
     uint64_t end = l->done + bytes;
     while (l->done < end) {
@@ -164,44 +141,9 @@ static tn_status fill(load *l, const tn_segment *extents, size_t count, uint64_t
     return TN_OK;
 }
 
-/* ---- To a CUDA location ----------------------------------------------------------------- */
-
-static tn_status upload(load *l, cursor *to, const char *block, uint64_t bytes) {
-    tn_segment piece;
-    while (next_piece(to, bytes, &piece)) {
-        tn_status status = tn__driver_copy(l->request->driver, piece.data, l->request->at, block,
-                                           tn_location_pageable(), piece.bytes, NULL);
-        if (status != TN_OK)
-            return status;
-        block += piece.bytes;
-        bytes -= piece.bytes;
-    }
-    return TN_OK;
-}
-
-static tn_status fill_device(load *l, const tn_segment *extents, size_t count) {
-    uint64_t total = l->source->file.bytes;
-    uint64_t size = total < BLOCK_BYTES_MAX ? total : BLOCK_BYTES_MAX;
-    cursor to = {extents, count, 0, 0};
-    if (total == 0)
-        return TN_OK;
-    char *block = tn__host_alloc(size);
-    if (!block)
-        return tn__no_memory();
-    tn_status status = TN_OK;
-    while (status == TN_OK && l->done < total) {
-        tn_segment part = {block, total - l->done < size ? total - l->done : size};
-        status = fill(l, &part, 1, part.bytes);
-        if (status == TN_OK)
-            status = upload(l, &to, block, part.bytes);
-    }
-    tn__host_free(block);
-    return status;
-}
-
 /* ---- Together --------------------------------------------------------------------------- */
 
-static tn_status hash_begin(load *l) {
+static tn_status hash_begin(tn__file_load *l) {
     if (!(l->source->flags & TN_SOURCE_CHECKSUM))
         return TN_OK;
     l->hash = XXH3_createState();
@@ -210,7 +152,7 @@ static tn_status hash_begin(load *l) {
     return TN_OK;
 }
 
-static tn_status hash_check(const load *l) {
+static tn_status hash_check(const tn__file_load *l) {
     if (!l->hash)
         return TN_OK;
     uint64_t actual = XXH3_64bits_digest(l->hash);
@@ -223,26 +165,26 @@ static tn_status hash_check(const load *l) {
     return TN_ERR_MATERIALIZATION;
 }
 
-static tn_status fill_buffer(load *l, tn_buffer *buffer) {
+static tn_status fill_buffer(tn__file_load *l, tn_buffer *buffer) {
     size_t count = 0;
     const tn_segment *extents = tn__buffer_extents(buffer, &count);
     tn_status status = hash_begin(l);
-    if (status == TN_OK && l->request->at.kind == TN_LOCATION_CUDA)
-        status = fill_device(l, extents, count);
+    if (status == TN_OK && l->route)
+        status = tn__file_upload(l, extents, count);
     else if (status == TN_OK)
-        status = fill(l, extents, count, l->source->file.bytes);
+        status = tn__file_fill(l, extents, count, l->source->file.bytes);
     if (status == TN_OK)
         status = hash_check(l);
     XXH3_freeState(l->hash);
     return status;
 }
 
-static tn_status read_file(load *l, tn_buffer **out) {
+static tn_status read_file(tn__file_load *l, tn_buffer **out) {
     tn_buffer *buffer = NULL;
     tn_status status = check_size(l);
     if (status == TN_OK)
-        status = tn_buffer_create(l->request->driver, l->request->at, l->source->tail,
-                                  l->source->file.segment_count, &buffer);
+        status = tn_buffer_create(l->request->driver, l->route ? l->route->to : l->request->at,
+                                  l->source->tail, l->source->file.segment_count, &buffer);
     if (status != TN_OK)
         return status;
     status = fill_buffer(l, buffer);
@@ -257,8 +199,8 @@ static tn_status read_file(load *l, tn_buffer **out) {
 }
 
 tn_status tn__source_file_load(const tn__source *source, const tn_load_request *request,
-                               tn_payload *out) {
-    load l = {source, request, -1, 0, NULL};
+                               const tn__route *route, tn_payload *out) {
+    tn__file_load l = {source, request, route, -1, 0, NULL};
     tn_buffer *buffer = NULL;
     tn__assert_may_wait("loading a file");
     tn_status status = open_file(&l);

@@ -60,6 +60,26 @@ TN_NODISCARD tn_status tn__value_copy(tn_driver *d, tn_payload payload, tn_locat
 
 typedef struct tn__source tn__source;
 
+#define TN__RING_BLOCKS_MAX 16
+
+/* A manager's staging ring (ring.h). */
+typedef struct tn__ring tn__ring;
+
+TN_NODISCARD tn_status tn__ring_create(tn_driver *driver, uint64_t block_bytes, uint32_t blocks,
+                                       tn__ring **out);
+/* No load uses it. NULL is ignored. */
+void tn__ring_destroy(tn__ring *ring);
+/* How many events a load of so many bytes needs: at most TN__RING_BLOCKS_MAX. */
+uint32_t tn__ring_events(const tn__ring *ring, uint64_t bytes);
+
+/* How the content of a file reaches a device. */
+typedef struct tn__route {
+    tn_location to; /* CUDA */
+    tn__ring *ring;
+    tn_stream stream;       /* of that device */
+    const tn_event *events; /* tn__ring_events(), for that stream */
+} tn__route;
+
 /* Check (M69, TN_ERR_KIND / TN_ERR_VALUE) without copying. */
 TN_NODISCARD tn_status tn__source_check(const tn_source *source, const tn_value_spec *spec);
 /* Copy it. TN_ERR_HOST_MEMORY. */
@@ -74,8 +94,9 @@ void tn__source_abandon(tn__source *source);
 bool tn__source_is_callback(const tn__source *source);
 /* Load once. The payload is the caller's on TN_OK. Failures keep the source's own status and
  * detail (M79); an out-of-range status becomes TN_ERR_SOURCE. The result is not checked against
- * the spec. */
+ * the spec. `route`: files only, and then needed for request->at on CUDA; the payload is made at
+ * route->to, and errors name request->at. */
 TN_NODISCARD tn_status tn__source_load(tn__source *source, const tn_load_request *request,
-                                       tn_payload *out);
+                                       const tn__route *route, tn_payload *out);
 
 #endif

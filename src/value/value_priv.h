@@ -84,7 +84,8 @@ static inline const char *tn__source_path(const tn__source *source) {
 }
 
 TN_NODISCARD tn_status tn__source_file_load(const tn__source *source,
-                                            const tn_load_request *request, tn_payload *out);
+                                            const tn_load_request *request, const tn__route *route,
+                                            tn_payload *out);
 
 /* The file system as sources see it. Failing calls give -1 with errno. */
 typedef struct tn__file_layer {

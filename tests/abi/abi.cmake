@@ -4,7 +4,7 @@
 # folder of the build tree, kept between runs, so what this build's own flags are does not matter;
 # for the same reason they are left out where all tests run a second and a third time.
 if(NOT TN_SANITIZE AND NOT TN_COVERAGE)
-  foreach(stem hotpath library)
+  foreach(stem hotpath library scaling)
     add_test(NAME abi.${stem} COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/abi.sh
       ${CMAKE_CURRENT_LIST_DIR}/abi_${stem}.py ${CMAKE_BINARY_DIR}/hotpath)
     set_tests_properties(abi.${stem} PROPERTIES

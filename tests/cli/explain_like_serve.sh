@@ -6,10 +6,10 @@
 like_serve() {
     : >"$dir/all"
     for op in $(seq 1 279); do
-        run 0 "$TENURE" explain --op "$op" --tenants 1 --scale 1/1024 "$@" "$matvec"
+        run 0 "$TENURE" explain --control explicit --op "$op" --tenants 1 --scale 1/1024 "$@" "$matvec"
         cat "$dir/out" >>"$dir/all"
     done
-    run 0 "$TENURE" serve --cache "$dir/cache" --clock virtual --requests 1 --tenants 1 \
+    run 0 "$TENURE" serve --control explicit --cache "$dir/cache" --clock virtual --requests 1 --tenants 1 \
         --scale 1/1024 --json "$@" "$matvec"
     counts '^ *enter .* pageable-host  *pinned-host .* runs$' '"file_pinned"' 1
     counts '^ *enter .* pinned-host  *cuda:0 .* runs$' '"pinned_device"' 1

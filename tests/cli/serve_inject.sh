@@ -2,12 +2,13 @@
 # Every defect that can be injected is found: corruptions above 0, exit 1.
 . "$(dirname "$0")/shell_common.sh"
 
-for clock in virtual real; do
+for how in "virtual lru" "real lru" "virtual explicit" "real explicit"; do
+    clock=${how% *}
     for defect in flip swap early-free torn-copy; do
         run 1 "$TENURE" serve --cache "$dir/cache" --scale 1/1024 --clock $clock --requests 4 \
-            --inject $defect --json "$matvec"
+            --control "${how#* }" --inject $defect --json "$matvec"
         found=$(number corruptions)
-        [ "${found:-0}" -gt 0 ] || fail "$defect in $clock time was not found"
+        [ "${found:-0}" -gt 0 ] || fail "$defect, $how, was not found"
         [ "$(number equal_to_plain_replay)" = false ] || fail "$defect did not reach a digest"
         [ "$(number good)" = false ] || fail "$defect is good"
         says "$dir/err" "has wrong bytes"

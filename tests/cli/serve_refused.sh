@@ -43,13 +43,20 @@ serve 3 --device sim:1 "$matvec"
 says "$dir/err" "sim:1: no such device"
 serve 3 --device cuda:99 "$matvec"
 if [ ! -e /dev/nvidia0 ]; then
-    serve 3 --device cuda:0 "$matvec"
-    says "$dir/err" "no CUDA device: "
+    for device in cuda cuda:0; do
+        serve 3 --device $device "$matvec"
+        says "$dir/err" "no CUDA device: "
+        [ "$(wc -l <"$dir/err")" -eq 1 ] || fail "not one line"
+    done
 fi
 for device in gpu sim: sim:x sim:01 cuda:-1 cuda:128 cpu:0; do
     serve 2 --device $device "$matvec"
     says "$dir/err" "device \"$device\" is not sim:N or cuda:N"
 done
+serve 2 --device cuda:0 --machine "dev:1" "$matvec"
+says "$dir/err" "describe a simulated machine, not cuda:0"
+serve 2 --device cuda --inject flip "$matvec"
+says "$dir/err" "--inject flip needs a simulated machine; on cuda:0 there is swap"
 serve 0 --machine "dev:2 mem=64MiB link=host:12GBps latency=2us" --device sim:1 --requests 2 "$matvec"
 
 # Machine strings say where they are wrong.

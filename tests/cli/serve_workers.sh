@@ -25,18 +25,27 @@ is_right() {
     ! grep -q '"within": false' "$dir/out" || fail "a peak exceeds its budget"
     [ "$(over_workers done)" = "$1" ] || fail "the requests do not add up"
     [ "$(over_workers stall_ns)" = "$(number stall_ns)" ] || fail "the stalls do not add up"
-    # The machine counts what its link carried; the program counts what each worker moved.
+    # The machine counts what its link carried; the program counts what each worker moved. A use that
+    # decides again after it has moved something, as a value was taken from it, reports its last plan
+    # only: then there is a little more on the link.
     moved=$(($(bytes pinned_device) + $(bytes file_device) + $(bytes host_device)))
-    [ "$moved" = "$(number machine_bytes_to_device)" ] || fail "bytes to the device: $moved"
-    [ "$(bytes device_host)" = "$(number machine_bytes_to_host)" ] || fail "bytes to the host"
+    carried=$(number machine_bytes_to_device)
+    if [ "$(number redecisions)" = 0 ] || ! grep -q '"kind": "lru"' "$dir/out"; then
+        [ "$moved" = "$carried" ] || fail "bytes to the device: $moved"
+        [ "$(bytes device_host)" = "$(number machine_bytes_to_host)" ] || fail "bytes to the host"
+    fi
+    [ "$moved" -le "$carried" ] && [ $((moved / 99 * 100)) -ge "$carried" ] ||
+        fail "bytes to the device: $moved of $carried"
 }
 
 # 150 keys and plaintexts and 557 operands in all are read by each request.
-for workers in 2 5; do
-    serve --scale 1/1024 --workers $workers --stagger 10ms --requests 20 "$matvec"
+for how in "2 lru" "5 lru" "5 explicit"; do
+    workers=${how% *}
+    serve --scale 1/1024 --workers "$workers" --stagger 10ms --requests 20 \
+        --control "${how#* }" "$matvec"
     is_right 20
-    [ "$(number workers)" = $workers ] || fail "workers"
-    [ "$(number most_at_once)" -le $workers ] || fail "more requests at once than workers"
+    [ "$(number workers)" = "$workers" ] || fail "workers"
+    [ "$(number most_at_once)" -le "$workers" ] || fail "more requests at once than workers"
     [ $(($(number hits) + $(number misses))) = 3000 ] || fail "reads"
     [ "$(number values_verified)" = 11140 ] || fail "values verified"
     [ "$(number queued)" = 0 ] || fail "a request queued though all fit"
@@ -96,8 +105,8 @@ awk 'BEGIN {
 run 2 "$TENURE" serve --cache "$dir/cache" --scale 1 --workers 4 --device-budget 1 \
     "$dir/churn.jsonl"
 need=$(sed -n 's/.* is below the \([0-9]*\) bytes that 4 workers need.*/\1/p' "$dir/err")
-for tenants in 1 4; do
-    serve --scale 1 --workers 4 --stagger 3ms --tenants $tenants --requests 16 --link 100GBps \
+for how in "1 lru" "4 lru" "4 explicit"; do
+    serve --scale 1 --workers 4 --stagger 3ms --control "${how#* }" --tenants "${how% *}" --requests 16 --link 100GBps \
         --latency 0 --device-budget "$need" --pinned-budget 40% "$dir/churn.jsonl"
     is_right 16
     grep -A1 '"evictions"' "$dir/out" | grep -q '"count": [1-9]' || fail "no evictions"

@@ -2,12 +2,12 @@
 # Every defect that can be injected is found with several workers too, and the others go on.
 . "$(dirname "$0")/shell_common.sh"
 
-for tenants in 1 3; do
+for how in "1 lru" "3 lru" "3 explicit"; do
     for defect in flip swap early-free torn-copy; do
         run 1 "$TENURE" serve --cache "$dir/cache" --scale 1/1024 --workers 3 --stagger 5ms \
-            --tenants $tenants --requests 9 --inject $defect --json "$matvec"
+            --control "${how#* }" --tenants "${how% *}" --requests 9 --inject $defect --json "$matvec"
         found=$(number corruptions)
-        [ "${found:-0}" -gt 0 ] || fail "$defect was not found"
+        [ "${found:-0}" -gt 0 ] || fail "$defect, $how, was not found"
         [ "$(number equal_to_plain_replay)" = false ] || fail "$defect did not reach a digest"
         [ "$(number good)" = false ] || fail "$defect is good"
         [ "$(number done)" = 9 ] || fail "$defect: other requests were not served"

@@ -14,7 +14,7 @@ struct things {
 static struct things things_make(struct cuda *c) {
     struct things t = {device_block(c, 0, 64), NULL, NULL, NULL};
 
-    assert_ok(c->ops->pinned_alloc(c->self, 64, &t.pinned));
+    assert_ok(tn_memory_alloc(c->driver, tn_location_pinned(), 64, &t.pinned));
     assert_ok(c->ops->stream_create(c->self, 0, &t.s));
     t.e = event_for(c, t.s);
     assert_ok(tn_sim_queue_delay(c->sim, t.s, MS));

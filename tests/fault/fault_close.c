@@ -83,7 +83,7 @@ static void close_survives_each_failure(void **state) {
                                     .check = closed,
                                     .flags = FAULT_FENCE | FAULT_ALLOC_OK,
                                     .least_allocs = 3,
-                                    .least_calls = 2};
+                                    .least_calls = 1};
     fault_loop(state, &what);
 }
 
@@ -95,7 +95,7 @@ static void close_that_waits_survives_each_failure(void **state) {
                                     .check = closed,
                                     .flags = FAULT_FENCE | FAULT_ALLOC_OK | FAULT_STATE,
                                     .least_allocs = 3,
-                                    .least_calls = 3};
+                                    .least_calls = 2};
     fault_loop(state, &what);
 }
 
@@ -112,7 +112,7 @@ static void close_without_wait_survives_each_failure(void **state) {
                                     .check = closed,
                                     .flags = FAULT_FENCE | FAULT_ALLOC_OK | FAULT_STATE,
                                     .least_allocs = 3,
-                                    .least_calls = 3};
+                                    .least_calls = 2};
     fault_loop(state, &what);
 }
 
@@ -124,7 +124,7 @@ static void forced_close_survives_each_failure(void **state) {
                                     .check = detached,
                                     .flags = FAULT_FENCE | FAULT_ALLOC_OK,
                                     .least_allocs = 3,
-                                    .least_calls = 4};
+                                    .least_calls = 3};
     fault_loop(state, &what);
 }
 
@@ -136,7 +136,7 @@ static void close_on_new_thread_survives_each_failure(void **state) {
                                     .check = detached,
                                     .flags = FAULT_FENCE | FAULT_ALLOC_OK | FAULT_ON_THREAD,
                                     .least_allocs = 4,
-                                    .least_calls = 4};
+                                    .least_calls = 3};
     fault_loop(state, &what);
 }
 
@@ -149,7 +149,7 @@ static void destroy_survives_each_failure(void **state) {
                                     .flags = FAULT_FENCE | FAULT_ALLOC_OK | FAULT_DRIVER_OK |
                                              FAULT_NO_MANAGER,
                                     .least_allocs = 3,
-                                    .least_calls = 4};
+                                    .least_calls = 3};
     fault_loop(state, &what);
 }
 
@@ -162,7 +162,7 @@ static void destroy_with_pending_survives_each_failure(void **state) {
                                     .flags = FAULT_FENCE | FAULT_ALLOC_OK | FAULT_DRIVER_OK |
                                              FAULT_NO_MANAGER,
                                     .least_allocs = 3,
-                                    .least_calls = 4};
+                                    .least_calls = 3};
     fault_loop(state, &what);
 }
 

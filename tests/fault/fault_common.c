@@ -152,11 +152,18 @@ static uint64_t blocks(fault *x, tn_location at) {
     return memory.live_blocks;
 }
 
+/* Without what the pool keeps, and without rings. */
+static uint64_t pinned_blocks(fault *x) {
+    tn_pinned_figures pinned = TN_PINNED_FIGURES_INIT;
+    assert_ok(tn_driver_read_pinned(x->f->driver, &pinned));
+    return pinned.live_blocks;
+}
+
 static before look(const fault_case *what, fault *x) {
     before b = {.text = NULL,
                 .payloads = tt_count().live,
                 .device_blocks = blocks(x, C0) + blocks(x, C1),
-                .pinned_blocks = blocks(x, N)};
+                .pinned_blocks = pinned_blocks(x)};
     if (what->flags & FAULT_NO_MANAGER)
         return b;
     b.text = spec_describe(x->m, what->flags & FAULT_PEAKS ? SPEC_NO_PEAKS : 0);
@@ -174,6 +181,8 @@ static bool gives_back(const injection *in) {
 
 /* A plan that is committed in part: its state is for `failed` to judge. */
 static bool half_way(const fault_case *what, tn_status status) {
+    if ((what->flags & FAULT_COMMITS) == FAULT_COMMITS)
+        return true;
     return (what->flags & FAULT_PREFIX) == FAULT_PREFIX && status == TN_ERR_PLAN_EXEC;
 }
 
@@ -188,7 +197,7 @@ static void expect_as_before(const fault_case *what, fault *x, const injection *
     assert_int_equal(tt_count().live, b->payloads);
     if (!gives_back(in)) {
         assert_int_equal(blocks(x, C0) + blocks(x, C1), b->device_blocks);
-        assert_int_equal(blocks(x, N), b->pinned_blocks);
+        assert_int_equal(pinned_blocks(x), b->pinned_blocks);
     }
     if (what->flags & FAULT_NO_MANAGER)
         return;
@@ -227,6 +236,9 @@ static bool may_succeed(const fault_case *what, const injection *in) {
         return what->flags & FAULT_ALLOC_OK;
     if (in->kind == DEAD)
         return true;
+    bool pins = in->entry == TN_SIM_PINNED_ALLOC || in->entry == TN_SIM_POINTER_LOCATION;
+    if (in->kind == DRIVER && pins && what->flags & FAULT_RING)
+        return true;        /* a ring of pageable memory */
     if (in->kind == DRIVER) /* readings and frees are never a reason to fail */
         return what->flags & FAULT_DRIVER_OK || in->entry == TN_SIM_DEVICE_MEMORY || gives_back(in);
     return false;

@@ -48,6 +48,7 @@ enum fault_flags {
     FAULT_STATE = 16u,      /* a failure may change what the manager says: `failed` looks at it */
     FAULT_FENCE = 32u,      /* passes a heavy fence, whose failure is TN_ERR_SYSTEM */
     FAULT_NO_ALLOC = 64u,   /* allocates nothing */
+    FAULT_RING = 128u,      /* a ring that cannot be pinned is no failure */
     FAULT_NO_MANAGER = 256, /* `call` makes or ends the manager: nothing to compare */
     /* runs a plan: a failure may be TN_ERR_PLAN_EXEC with the documented cause, and `failed` undoes
      * what is committed */
@@ -67,6 +68,8 @@ typedef struct fault_case {
 
 /* With FAULT_PLAN: what is committed before a failure stays, and `failed` looks at it. */
 #define FAULT_PREFIX (FAULT_PLAN | 1024u)
+/* The same for a call that goes on after its plan: whatever the failure's status is. */
+#define FAULT_COMMITS (FAULT_PREFIX | 2048u)
 
 /* Run all failures of one case in the mode of the table's entry. */
 void fault_loop(void **state, const fault_case *what);

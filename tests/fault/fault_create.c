@@ -37,6 +37,36 @@ static void create_survives_each_failure(void **state) {
     fault_loop(state, &what);
 }
 
+/* A ring is made by the first load that needs it: its options cost nothing here. */
+static tn_status call_with_ring(fault *x) {
+    tn_config config = spec_config(x->f);
+    config.ring_block_bytes = 4096;
+    config.ring_blocks = 2;
+    return tn_manager_create(&config, &x->m);
+}
+
+static void created_with_ring(fault *x) {
+    tn_pinned_figures pinned = TN_PINNED_FIGURES_INIT;
+    x->f->managers[x->f->manager_count++] = x->m;
+    assert_ok(tn_driver_read_pinned(x->f->driver, &pinned));
+    assert_int_equal(pinned.ring_bytes, 0);
+    fault_file(x, N);
+    (void)ensure(x->m, x->h, C0);
+    assert_ok(tn_driver_read_pinned(x->f->driver, &pinned));
+    assert_int_equal(pinned.ring_bytes, 2 * 4096);
+}
+
+static void create_with_ring_survives_each_failure(void **state) {
+    static const fault_case what = {.name = "create with a ring",
+                                    .prepare = nothing,
+                                    .call = call_with_ring,
+                                    .failed = not_created,
+                                    .check = created_with_ring,
+                                    .flags = FAULT_NO_MANAGER,
+                                    .least_allocs = 8};
+    fault_loop(state, &what);
+}
+
 /* With a reaper thread it is anybody's guess who meets the failure; nothing may be left either way.
  */
 static void create_with_thread_survives_each_failure(void **state) {
@@ -58,6 +88,7 @@ static void create_with_thread_survives_each_failure(void **state) {
 
 static const struct CMUnitTest tests[] = {
     FAULT_BOTH(create_survives_each_failure),
+    FAULT_BOTH(create_with_ring_survives_each_failure),
     cmocka_unit_test(create_with_thread_survives_each_failure),
 };
 

@@ -134,11 +134,11 @@ static void ensure_from_file_survives_each_failure(void **state) {
 }
 
 static void ensure_from_file_to_device_survives_each_failure(void **state) {
-    static const fault_case what = {.name = "load of a file, then copy",
+    static const fault_case what = {.name = "load of a file to the device",
                                     .prepare = unloaded_file,
                                     .call = to_device,
                                     .check = at_device,
-                                    .flags = FAULT_PEAKS,
+                                    .flags = FAULT_PEAKS | FAULT_RING,
                                     .least_allocs = 6,
                                     .least_calls = 6};
     fault_loop(state, &what);
@@ -149,7 +149,7 @@ static void ensure_from_file_at_device_survives_each_failure(void **state) {
                                     .prepare = unloaded_file_on_device,
                                     .call = to_device,
                                     .check = at_device,
-                                    .flags = FAULT_PEAKS,
+                                    .flags = FAULT_PEAKS | FAULT_RING,
                                     .least_allocs = 6,
                                     .least_calls = 2};
     fault_loop(state, &what);

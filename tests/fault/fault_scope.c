@@ -242,7 +242,7 @@ static void enter_with_file_survives_each_failure(void **state) {
                                     .call = enter,
                                     .failed = file_entry_failed,
                                     .check = file_is_pinned,
-                                    .flags = FAULT_PREFIX | FAULT_PEAKS,
+                                    .flags = FAULT_PREFIX | FAULT_PEAKS | FAULT_RING,
                                     .least_allocs = 10,
                                     .least_calls = 8};
     fault_loop(state, &what);

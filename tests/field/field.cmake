@@ -53,7 +53,7 @@ if(NOT TN_SANITIZE AND NOT TN_COVERAGE)
   endif()
 endif()
 
-foreach(stem h08 i02 i03)
+foreach(stem h08 i02 i03 i05)
   add_dependencies(field_${stem} field_host field_crowd_dynamic field_crowd_static tenure)
   set_property(TEST field.${stem} APPEND PROPERTY ENVIRONMENT "${tn_field_env}")
 endforeach()

@@ -372,7 +372,7 @@ static void f_d06_promotion_that_fails_at_any_step(void **state) {
         n++;
     print_message("%d of %d faults were benign\n", benign, (int)n - 1);
     assert_true(n > 8);
-    assert_true(benign <= 4);
+    assert_true(benign <= 5); /* one more: a ring that cannot be pinned is pageable */
     assert_true(kept <= 1);
     f->lenient = kept > 0;
 }

@@ -5,7 +5,8 @@
  * Stands for: tn__life_guard_raise(), tn__life_guard_wait(), tn__life_guard_lower(),
  * wait_for_everybody(), tn__life_wait_idle() (lifetime/close.c); tn__life_destroy() (life.c);
  * attempt(), end_cuda(), leave(), wait_and_complete(), end_host() (release.c); tn__fast_release()
- * (fast.h); commit() (acquire.c) and activate() (reserve.c), which are alike here.
+ * (fast.h); commit() (acquire.c), activate() (reserve.c), take() and take_one() (hot.c), which are
+ * alike here; tn__hot_end() (hot.c), which is end_host().
  *
  * Releases of a CUDA lease, of a host lease, of a host lease on the hot path, and of a CUDA lease
  * with wait; and an acquire. Each checks the manager word inside the section in which it takes

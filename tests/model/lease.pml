@@ -2,8 +2,8 @@
 /*
  * Acquires of two values against removals; releases on the host and on CUDA; reuse of records.
  *
- * Stands for: commit(), pin_all(), states(), outcomes() (lifetime/acquire.c) and their copy for one
- * value (fast.h); tn__removal_take(), attempt(), tn__decision_settle(), visit_verdict(),
+ * Stands for: commit(), pin_all(), states(), outcomes() (lifetime/acquire.c) and their copies for
+ * one value (fast.h) and several (hot.c), which give up where these abort; tn__removal_take(), attempt(), tn__decision_settle(), visit_verdict(),
  * tn__decision_meet(), tn__decision_outcome(), tn__removal_commit(), tn__removal_cancel()
  * (removal.c); over_already(), end_host(), end_cuda(), leave(), enqueue() (release.c);
  * tn__life_help(), pass(), tn__pending_complete(), tn__pending_consume() (reap.c);

@@ -3,7 +3,8 @@
  * The state version and exact snapshots.
  *
  * Stands for: tn__count_begin(), tn__count_end() (lifetime/lifetime_priv.h); tn__life_counts(),
- * tn__life_count() (life.c); commit() (acquire.c), end_host() (release.c), activate() and
+ * tn__life_count() (life.c); commit() (acquire.c), end_host() (release.c), take() and
+ * end_all() (hot.c), which count several effects at once; activate() and
  * first_reserve(), tn__life_take_begin(), tn__life_take_end() (reserve.c); try() and
  * tn__state_version() (snapshot/take.c); tn__store_publish() (placement/store.c).
  *

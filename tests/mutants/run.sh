@@ -98,7 +98,7 @@ names() {
     if [ -n "$regex" ]; then
         echo "$regex"
     elif [ $all = 1 ]; then
-        echo '^(unit|spec|property|fault|torture)\.'
+        echo '^(unit|spec|property|fault|torture|schedule)\.'
     else
         sed -n '/^Caught-by:/{s/^Caught-by: *//;p;q;}' "$1" | tr -s ' ,' '[\n*]' |
             sed 's/\./\\./g;/\.$/!s/$/$/;s/^/^/'

@@ -5,64 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "controller/controller_priv.h"
-
-/* ---- One decision ---------------------------------------------------------------------------- */
-
-/* Epochs are set directly: here it matters what is decided by them, not how they came about. */
-static bool set_metadata(tn_controller *c, const live *l, const mc_world *w, char *why) {
-    for (int v = 0; v < w->value_count; v++) {
-        const mc_value *value = &w->values[v];
-        if ((value->priority || value->key) &&
-            tn_controller_set_metadata(c, l->handles[v], value->priority, value->key) != TN_OK)
-            return CONTROL_FAIL(why, "metadata: %s", tn_last_error()->message);
-        if (value->epoch)
-            tn__meta_of(&c->metas, l->handles[v].index)->epoch = value->epoch;
-        if (value->epoch > c->epoch)
-            c->epoch = value->epoch;
-    }
-    return true;
-}
-
-static tn_controller *make_controller(live *l, const scene *s, char *why) {
-    tn_controller_config config = TN_CONTROLLER_CONFIG_INIT;
-    tn_controller *c = NULL;
-    config.policy = control_policy(s);
-    config.search_limit = s->world.limit;
-    if (!config.policy || tn_controller_create(l->m, &config, &c) != TN_OK ||
-        !set_metadata(c, l, &s->world, why)) {
-        tn_controller_destroy(c);
-        c = NULL;
-        if (!*why)
-            (void)CONTROL_FAIL(why, "controller: %s", tn_last_error()->message);
-    }
-    tn_policy_destroy(config.policy);
-    return c;
-}
-
-static tn_status ask(tn_controller *c, const live *l, const mc_world *w, tn_decision **out) {
-    tn_requirement requirements[MC_REQUIREMENTS];
-    tn_reservation_spec reservations[MC_RESERVATIONS];
-    tn_request_spec spec = TN_REQUEST_SPEC_INIT;
-    tn_request *request = NULL;
-    for (int i = 0; i < w->requirement_count; i++)
-        requirements[i] = (tn_requirement){l->handles[w->requirements[i].value],
-                                           control_location(w->requirements[i].at)};
-    for (int i = 0; i < w->reservation_count; i++)
-        reservations[i] = (tn_reservation_spec){control_location(w->reservations[i].at),
-                                                w->reservations[i].bytes, "new"};
-    spec.name = "request";
-    spec.requirements = requirements;
-    spec.requirement_count = (size_t)w->requirement_count;
-    spec.reservations = reservations;
-    spec.reservation_count = (size_t)w->reservation_count;
-    tn_status status = tn_request_create(&spec, &request);
-    if (status == TN_OK)
-        status = tn_controller_decide(c, request, out);
-    tn_request_destroy(request);
-    return status;
-}
-
 /* ---- What was found -------------------------------------------------------------------------- */
 
 static bool same_action(const live *l, const tn_action *got, uint32_t kind, int value, int at,
@@ -167,7 +109,7 @@ static bool same_explored(uint64_t got, const mc_answer *want, char *why) {
                         want->dead_ends ? "at most " : "", (unsigned long long)want->explored);
 }
 
-static bool same_decision(const live *l, const tn_decision *d, const mc_answer *want, char *why) {
+bool control_same_decision(const live *l, const tn_decision *d, const mc_answer *want, char *why) {
     tn_decision_info info = TN_DECISION_INFO_INIT;
     if (tn_decision_read(d, &info) != TN_OK)
         return CONTROL_FAIL(why, "the decision cannot be read");
@@ -212,7 +154,7 @@ static bool same_limit(const mc_world *w, const mc_answer *want, char *why) {
 static bool same_answer(const live *l, const mc_world *w, tn_status got, const tn_decision *d,
                         const mc_answer *want, char *why) {
     if (want->verdict == MC_FOUND)
-        return got == TN_OK ? same_decision(l, d, want, why)
+        return got == TN_OK ? control_same_decision(l, d, want, why)
                             : CONTROL_FAIL(why, "%s (%s); expected a decision", tn_status_name(got),
                                            tn_last_error()->message);
     if (got != TN_ERR_PLAN)
@@ -226,7 +168,7 @@ static bool same_answer(const live *l, const mc_world *w, tn_status got, const t
 
 /* ---- Entering -------------------------------------------------------------------------------- */
 
-static uint8_t places_of(const tn_snapshot *s, tn_handle handle) {
+uint8_t control_places(const tn_snapshot *s, tn_handle handle) {
     tn_materialization_info mats[MC_LOCATIONS] = {{.size = sizeof mats[0]}};
     size_t count = MC_LOCATIONS;
     unsigned at = 0;
@@ -253,9 +195,9 @@ static bool executed(const live *l, const mc_world *w, const mc_answer *want,
     uint64_t now[MC_LOCATIONS] = {0};
     bool ok = tn_snapshot_take(l->m, &s) == TN_OK && read_peaks(s, now);
     for (int v = 0; v < w->value_count && ok; v++)
-        if (places_of(s, l->handles[v]) != want->after[v])
-            ok = CONTROL_FAIL(why, "v%d is at %02x, expected %02x", v, places_of(s, l->handles[v]),
-                              want->after[v]);
+        if (control_places(s, l->handles[v]) != want->after[v])
+            ok = CONTROL_FAIL(why, "v%d is at %02x, expected %02x", v,
+                              control_places(s, l->handles[v]), want->after[v]);
     for (int i = 0; i < want->peak_count && ok; i++) {
         mc_bytes p = want->peaks[i];
         uint64_t high = peaks[p.at] > p.bytes ? peaks[p.at] : p.bytes;
@@ -287,6 +229,15 @@ static bool enter(const live *l, tn_controller *c, const tn_decision *d, const s
 }
 
 /* ---- Both ------------------------------------------------------------------------------------ */
+
+static tn_status ask(tn_controller *c, const live *l, const mc_world *w, tn_decision **out) {
+    tn_request *request = NULL;
+    tn_status status = control_request(l, w, &request);
+    if (status == TN_OK)
+        status = tn_controller_decide(c, request, out);
+    tn_request_destroy(request);
+    return status;
+}
 
 static void tell(control_tally *t, tn_status got, const tn_decision *d, const mc_answer *full,
                  bool custom) {
@@ -334,7 +285,7 @@ bool control_compare(live *l, const scene *s, control_tally *tally, char *why) {
     whole.limit = CONTROL_CAP;
     mc_decide(&whole, &full);
     *why = 0;
-    tn_controller *c = make_controller(l, s, why);
+    tn_controller *c = control_controller(l, s, why);
     if (!c)
         return false;
     tn_status got = ask(c, l, &s->world, &d);

@@ -134,19 +134,29 @@ void scene_draw(scene *s, uint64_t seed) {
     draw_asking(&d, s);
 }
 
-void scene_draw_request(scene *s, uint64_t seed) {
+/* The locations that the world has something at, and more if that is only one. */
+static dice dice_for(const scene *s, uint64_t seed) {
     dice d = {.state = seed, .hard = seed % 4 == 0};
-    unsigned have = 0;
+    unsigned have = 1u;
     for (int l = 0; l < MC_LOCATIONS; l++)
         if (mc_used(&s->world, l) > 0 || s->world.budget[l] != MC_NO_BUDGET)
             have |= 1u << l;
-    have |= 1u;
     for (int l = 0; l < 4; l++)
         if (have >> l & 1 || __builtin_popcount(have) < 2) {
             have |= 1u << l;
             d.locations[d.location_count++] = l;
         }
+    return d;
+}
+
+void scene_draw_request(scene *s, uint64_t seed) {
+    dice d = dice_for(s, seed);
     draw_asking(&d, s);
+}
+
+void scene_draw_need(scene *s, uint64_t seed) {
+    dice d = dice_for(s, seed);
+    draw_request(&d, &s->world);
 }
 
 /* ---- Text ------------------------------------------------------------------------------------ */

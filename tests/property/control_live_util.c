@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "controller/controller_priv.h"
+
 tn_location control_location(int at) {
     if (at == MC_NOWHERE)
         return tn_location_none();
@@ -88,7 +90,7 @@ static bool protect(live *l, const mc_world *w, char *why) {
     return status == TN_OK || CONTROL_FAIL(why, "protect: %s", tn_last_error()->message);
 }
 
-static bool read_tracked(live *l, mc_world *w, char *why) {
+bool live_track(live *l, mc_world *w, char *why) {
     tn_location at[MC_LOCATIONS];
     size_t count = MC_LOCATIONS;
     if (tn_manager_locations(l->m, at, &count) != TN_OK || count > MC_LOCATIONS)
@@ -108,7 +110,7 @@ bool live_begin(live *l, scene *s, tn_driver *driver, char *why) {
     bool ok = true;
     for (int v = 0; v < s->world.value_count && ok; v++)
         ok = place(l, &s->world, v, driver, &unbuilt, why);
-    ok = ok && protect(l, &s->world, why) && read_tracked(l, &s->world, why);
+    ok = ok && protect(l, &s->world, why) && live_track(l, &s->world, why);
     if (!ok)
         live_end(l);
     if (unbuilt)
@@ -196,4 +198,55 @@ tn_policy *control_policy(const scene *s) {
             tiers[count++] = (tn_tier){control_location(l), to[l], (size_t)s->world.tier_count[l]};
     }
     return tn_policy_tiered_lru(tiers, count, &policy) == TN_OK ? policy : NULL;
+}
+
+/* ---- Controllers and requests ---------------------------------------------------------------- */
+
+/* Epochs are set directly: here it matters what is decided by them, not how they came about. */
+static bool set_metadata(tn_controller *c, const live *l, const mc_world *w, char *why) {
+    for (int v = 0; v < w->value_count; v++) {
+        const mc_value *value = &w->values[v];
+        if ((value->priority || value->key) &&
+            tn_controller_set_metadata(c, l->handles[v], value->priority, value->key) != TN_OK)
+            return CONTROL_FAIL(why, "metadata: %s", tn_last_error()->message);
+        if (value->epoch)
+            tn__meta_of(&c->metas, l->handles[v].index)->epoch = value->epoch;
+        if (value->epoch > c->epoch)
+            c->epoch = value->epoch;
+    }
+    return true;
+}
+
+tn_controller *control_controller(live *l, const scene *s, char *why) {
+    tn_controller_config config = TN_CONTROLLER_CONFIG_INIT;
+    tn_controller *c = NULL;
+    config.policy = control_policy(s);
+    config.search_limit = s->world.limit;
+    if (!config.policy || tn_controller_create(l->m, &config, &c) != TN_OK ||
+        !set_metadata(c, l, &s->world, why)) {
+        tn_controller_destroy(c);
+        c = NULL;
+        if (!*why)
+            (void)CONTROL_FAIL(why, "controller: %s", tn_last_error()->message);
+    }
+    tn_policy_destroy(config.policy);
+    return c;
+}
+
+tn_status control_request(const live *l, const mc_world *w, tn_request **out) {
+    tn_requirement requirements[MC_REQUIREMENTS];
+    tn_reservation_spec reservations[MC_RESERVATIONS];
+    tn_request_spec spec = TN_REQUEST_SPEC_INIT;
+    for (int i = 0; i < w->requirement_count; i++)
+        requirements[i] = (tn_requirement){l->handles[w->requirements[i].value],
+                                           control_location(w->requirements[i].at)};
+    for (int i = 0; i < w->reservation_count; i++)
+        reservations[i] = (tn_reservation_spec){control_location(w->reservations[i].at),
+                                                w->reservations[i].bytes, "new"};
+    spec.name = "request";
+    spec.requirements = requirements;
+    spec.requirement_count = (size_t)w->requirement_count;
+    spec.reservations = reservations;
+    spec.reservation_count = (size_t)w->reservation_count;
+    return tn_request_create(&spec, out);
 }

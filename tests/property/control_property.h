@@ -50,8 +50,13 @@ typedef struct control_tally {
 void scene_draw(scene *s, uint64_t seed);
 /* The same world and another request, policy and limit. */
 void scene_draw_request(scene *s, uint64_t seed);
+/* The same world and policy, another request. */
+void scene_draw_need(scene *s, uint64_t seed);
 void scene_write(const scene *s, char *out, size_t room);
 const char *control_at(int location);
+
+/* control_known_util.c: scenes that once failed; the last is NULL. */
+extern const scene *const control_known[];
 
 /* control_live_util.c: a manager in the world's state. */
 typedef struct live {
@@ -70,8 +75,17 @@ int control_index(tn_location at);
 bool live_begin(live *l, scene *s, tn_driver *driver, char *why);
 void live_end(live *l);
 tn_policy *control_policy(const scene *s);
+/* With that policy, and the world's metadata and epochs. NULL: `why`. */
+tn_controller *control_controller(live *l, const scene *s, char *why);
+/* The world's request; TN_OK or what the call said. */
+tn_status control_request(const live *l, const mc_world *w, tn_request **out);
+/* Locations may have come to be tracked. */
+bool live_track(live *l, mc_world *w, char *why);
 
-/* control_compare_util.c: decide by both. False: `why`. */
+/* control_compare_util.c */
+bool control_same_decision(const live *l, const tn_decision *d, const mc_answer *want, char *why);
+uint8_t control_places(const tn_snapshot *s, tn_handle handle);
+/* Decide by both. False: `why`. */
 bool control_compare(live *l, const scene *s, control_tally *tally, char *why);
 
 /* What control_compare() and live_begin() do on failure. */

@@ -273,6 +273,7 @@ static bool finish(run *r) {
             return false;
     for (uint32_t i = 0; i < RUN_BATCHES; i++)
         tt_backing_free(r->batches[i]);
+    (void)tn_driver_trim_pinned(tn_sim_driver(r->sim), NULL); /* what stays shows */
     for (uint32_t i = 1; i < LOCATIONS; i++) {
         tn_sim_memory memory = {.size = sizeof memory};
         if (tn_sim_read_memory(r->sim, locations[i], &memory) != TN_OK || memory.live_bytes != 0)

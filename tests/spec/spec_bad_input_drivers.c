@@ -110,6 +110,28 @@ static void memory(void **state) {
     assert_status(tn_memory_free(f->driver, bad_kind, block, 8), TN_ERR_KIND);
     assert_status(tn_memory_free(NULL, C0, block, 8), TN_ERR_KIND);
     assert_ok(tn_memory_free(f->driver, C0, block, 8));
+    assert_ok(tn_memory_alloc(f->driver, N, 8, &block));
+    assert_status(tn_memory_free(NULL, N, block, 8), TN_ERR_KIND);
+    assert_status(tn_memory_free(f->driver, N, block, 9), TN_ERR_VALUE);
+    assert_status(tn_memory_free(f->driver, N, &block, 8), TN_ERR_VALUE);
+    assert_ok(tn_memory_free(f->driver, N, block, 8));
+    assert_status(tn_memory_free(f->driver, N, block, 8), TN_ERR_VALUE); /* twice */
+}
+
+static void figures_of_memory(void **state) {
+    struct spec *f = *state;
+    tn_pinned_figures pinned = TN_PINNED_FIGURES_INIT;
+
+    assert_status(tn_host_read_memory(NULL), TN_ERR_KIND);
+    CHECK_OUT(tn_host_figures, tn_host_read_memory(it));
+    assert_status(tn_driver_read_pinned(f->driver, NULL), TN_ERR_KIND);
+    assert_status(tn_driver_read_pinned(NULL, &pinned), TN_ERR_KIND);
+    CHECK_OUT(tn_pinned_figures, tn_driver_read_pinned(f->driver, it));
+    assert_status(tn_driver_trim_pinned(NULL, NULL), TN_ERR_KIND);
+    assert_ok(tn_driver_trim_pinned(f->driver, NULL));
+    assert_status(tn_driver_set_pinned_chunk(NULL, 0), TN_ERR_KIND);
+    assert_status(tn_driver_set_pinned_chunk(f->driver, too_many_bytes), TN_ERR_VALUE);
+    assert_ok(tn_driver_set_pinned_chunk(f->driver, 0));
 }
 
 /* ---- sim.h ----------------------------------------------------------------------------------- */
@@ -238,6 +260,7 @@ static const struct CMUnitTest tests[] = {
     SPEC_SERIAL(driver_tables),
     SPEC_BOTH(driver_without_optional_entries),
     SPEC_SERIAL(memory),
+    SPEC_SERIAL(figures_of_memory),
     SPEC_SERIAL(machine_strings),
     SPEC_SERIAL(simulator_arguments),
     SPEC_SERIAL(simulator_is_null),

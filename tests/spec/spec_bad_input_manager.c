@@ -26,6 +26,15 @@ static void create(void **state) {
     budget.at = C0;
     config.driver = NULL; /* no CUDA without a driver */
     assert_status(tn_manager_create(&config, &m), TN_ERR_VALUE);
+    config = spec_config(f);
+    config.ring_blocks = TN_RING_BLOCKS_MAX + 1;
+    assert_status(tn_manager_create(&config, &m), TN_ERR_VALUE);
+    config.ring_blocks = TN_RING_BLOCKS_MAX;
+    config.ring_block_bytes = (uint64_t)INT64_MAX / TN_RING_BLOCKS_MAX + 1;
+    assert_status(tn_manager_create(&config, &m), TN_ERR_VALUE);
+    config = spec_config(f);
+    config.reserved0 = 1;
+    assert_status(tn_manager_create(&config, &m), TN_ERR_VALUE);
     assert_null(m);
     config = spec_config(f);
     CHECK_IN(tn_config, &config, ({

@@ -22,6 +22,7 @@ static const scenario cc066 = {
     .before = "hold a@P",
     .need = "b@P",
     .refused = "64 at P, materialization of b; budget 64, used 64, reserved 0",
+    .verdict = "blocked, 64 missing, hold of a",
 };
 static const scenario cc066_freed = {
     .need = "b@P",
@@ -46,6 +47,7 @@ static const scenario cc067 = {
     .before = "lease a@P",
     .need = "b@P",
     .refused = "1 at P, materialization of b; budget 1, used 1, reserved 0",
+    .verdict = "after leases, 1 missing, lease of a",
 };
 CASE(cc067, protected_by_an_active_lease)
 
@@ -55,6 +57,7 @@ static const scenario cc068 = {
     .before = "pending a@D0",
     .need = "b@D0",
     .refused = "1 at D0, materialization of b; budget 1, used 1, reserved 0",
+    .verdict = "after leases, 1 missing, pending of a",
 };
 static const scenario cc068_idle = {
     .need = "b@D0",
@@ -81,6 +84,7 @@ static const scenario cc069 = {
     .need = "x@D0",
     .reserve = "D0:2",
     .refused = "2 at D0, reservation 1; budget 2, used 1, reserved 0",
+    .verdict = "unknown, 1 missing",
 };
 CASE(cc069, reservation_above_the_budget_one_candidate)
 
@@ -90,6 +94,7 @@ static const scenario cc070 = {
     .need = "x@D0",
     .reserve = "D0:1, D0:1",
     .refused = "1 at D0, reservation 2; budget 2, used 1, reserved 0",
+    .verdict = "unknown, 1 missing",
 };
 CASE(cc070, the_second_reservation_fails)
 
@@ -99,6 +104,7 @@ static const scenario cc071 = {
     .need = "a@D0, b@D0",
     .reserve = "D0:1",
     .refused = "1 at D0, reservation 1; budget 2, used 2, reserved 0",
+    .verdict = "unknown, 1 missing",
 };
 CASE(cc071, working_set_plus_reservation_exceeds_the_budget)
 
@@ -107,6 +113,7 @@ static const scenario cc072 = {
     .values = "a 1 R @H",
     .need = "a@D0",
     .refused = "1 at D0, materialization of a; budget 0, used 0, reserved 0",
+    .verdict = "never, 1 missing",
 };
 CASE(cc072, budget_zero)
 
@@ -116,6 +123,7 @@ static const scenario cc073 = {
     .before = "reserve D0:2",
     .need = "a@D0",
     .refused = "1 at D0, materialization of a; budget 2, used 0, reserved 2",
+    .verdict = "blocked, 1 missing, reservation before",
 };
 CASE(cc073, foreign_reservation_of_all_room)
 
@@ -128,6 +136,7 @@ static const scenario cc074 = {
     .need = "v0@H",
     .reserve = "P:640",
     .refused = "640 at P, reservation 1; budget 576, used 576, reserved 0",
+    .verdict = "never, 640 missing",
 };
 CASE(cc074, nine_candidates_impossible_with_a_limit_of_512)
 

@@ -38,7 +38,8 @@ struct cuda_shim {
     /* Figures. */
     atomic_int retained; /* primary contexts, references */
     atomic_int live_pools;
-    atomic_int trims; /* calls of cuMemPoolTrimTo */
+    atomic_int live_modules; /* variant "machine" */
+    atomic_int trims;        /* calls of cuMemPoolTrimTo */
     _Atomic uint64_t trimmed_to;
     _Atomic uint64_t threshold; /* release threshold that was set last */
     atomic_int allocs;          /* of cuMemAlloc */

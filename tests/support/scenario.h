@@ -59,6 +59,9 @@ typedef struct scenario {
     /** Infeasible: `64 at P, materialization of b; budget 64, used 64, reserved 0`, the check that
      * fails in the initial state; `source of s` and `reservation 2` are the other stages. */
     const char *refused;
+    /** Whether waiting helps, if given: `never`, `blocked`, `after leases`, `unknown`, then how many
+     * bytes do not fit and what is in the way: `blocked, 64 missing, hold of a`. */
+    const char *verdict;
     /** Inconclusive: `limit 1, explored 1, walking` or `limit 1, explored 1, room at P`. */
     const char *limited;
 } scenario;
@@ -135,6 +138,8 @@ char *world_entry(const world *w, const tn_decision *d);
 char *world_peaks(const world *w, const tn_decision *d);
 /** The failing check in tn_last_error(), in the notation of `refused`. */
 char *world_refusal(const world *w);
+/** The same for `verdict`. */
+char *world_verdict(const world *w);
 /** The same for `limited`. */
 char *world_limit(const world *w);
 

@@ -178,6 +178,8 @@ static void expect_refused(world *w) {
     assert_non_null(strstr(e->message, "infeasible"));
     assert_null(strstr(e->message, "inconclusive"));
     expect_text("refused", world_refusal(w), w->of.refused);
+    if (w->of.verdict != NULL)
+        expect_text("verdict", world_verdict(w), w->of.verdict);
 }
 
 /* C98. */

@@ -122,6 +122,33 @@ char *world_refusal(const world *w) {
     return text;
 }
 
+static void put_blocker(FILE *o, const world *w, const tn_blocker *b) {
+    static const char *const kinds[] = {"none", "lease", "pending", "hold", "reservation", "plan"};
+
+    assert_true(b->kind < sizeof(kinds) / sizeof(kinds[0]));
+    fprintf(o, ", %s", kinds[b->kind]);
+    if (b->kind == TN_BLOCKER_RESERVATION)
+        fprintf(o, " %s", b->label);
+    else if (b->kind != TN_BLOCKER_PLAN)
+        fprintf(o, " of %s", scenario_name(w, b->handle));
+}
+
+char *world_verdict(const world *w) {
+    static const char *const verdicts[] = {"unknown",      "fits",    "after eviction",
+                                           "after leases", "blocked", "never"};
+    const tn_error *e = tn_last_error();
+    char *text = NULL;
+    size_t size;
+    FILE *o = text_open(&text, &size);
+
+    assert_true(e->verdict < sizeof(verdicts) / sizeof(verdicts[0]));
+    fprintf(o, "%s, %" PRIu64 " missing", verdicts[e->verdict], e->missing_bytes);
+    for (size_t i = 0; i < e->blocker_count && i < TN_ERROR_OWNERS_MAX; i++)
+        put_blocker(o, w, &e->blockers[i]);
+    assert_int_equal(fclose(o), 0);
+    return text;
+}
+
 char *world_limit(const world *w) {
     const tn_error *e = tn_last_error();
     char *text = NULL;

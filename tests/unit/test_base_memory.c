@@ -53,9 +53,9 @@ static void live_blocks_are_counted(void **state) {
     tn__free(a);
     tn__free(b);
     tn__free(c);
-    tn__host_free(d);
+    tn__host_free(d, 0);
     tn__free(NULL);
-    tn__host_free(NULL);
+    tn__host_free(NULL, 0);
     assert_int_equal(tn__alloc_live(), before);
 }
 
@@ -69,7 +69,7 @@ static void lines_are_aligned_and_zero(void **state) {
         assert_memory_equal(line, zeroes, bytes);
         memset(payload, 0xff, bytes);
         tn__free(line);
-        tn__host_free(payload);
+        tn__host_free(payload, bytes);
     }
 }
 

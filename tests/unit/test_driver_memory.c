@@ -41,8 +41,9 @@ static void memory_of_a_driver_comes_from_its_table(void **state) {
     assert_ok(tn_memory_free(d, C0, p, 8));
     assert_ok(tn_memory_alloc(d, N, 8, &p));
     assert_ok(tn_memory_free(d, N, p, 8));
-    assert_int_equal(fake.calls, 4);
+    assert_int_equal(fake.calls, 3); /* the pinned block is kept */
     tn_driver_destroy(d);
+    assert_int_equal(fake.calls, 4);
 }
 
 static void memory_of_no_bytes_is_null_and_no_call(void **state) {

@@ -181,6 +181,7 @@ static void pinned_beyond_limit_is_refused(void **state) {
     assert_status(tn_memory_alloc(m.driver, tn_location_pinned(), 1, &b), TN_ERR_PAYLOAD);
     assert_int_equal(tn_last_error()->native_code, 2);
     assert_ok(tn_memory_free(m.driver, tn_location_pinned(), a, 4096));
+    assert_ok(tn_driver_trim_pinned(m.driver, NULL));
     assert_int_equal(memory_of(&m, tn_location_pinned()).held_bytes, 0);
     machine_close(&m);
 }
@@ -193,6 +194,8 @@ static void pinned_free_waits_for_everything_queued(void **state) {
     (void)state;
     assert_ok(tn_sim_queue_delay(m.sim, s, 50 * MS));
     assert_ok(tn_memory_free(m.driver, tn_location_pinned(), p, 64));
+    assert_int_equal(now_ms(&m), 0); /* it is kept */
+    assert_ok(tn_driver_trim_pinned(m.driver, NULL));
     assert_int_equal(now_ms(&m), 50);
     machine_close(&m);
 }
@@ -267,6 +270,7 @@ static void work_on_freed_memory_is_refused_when_queued(void **state) {
     (void)state;
     device_drop(&m, 0, p, 64);
     assert_ok(tn_memory_free(m.driver, tn_location_pinned(), q, 64));
+    assert_ok(tn_driver_trim_pinned(m.driver, NULL));
     assert_status(tn_sim_queue_read(m.sim, s, p, 8, 1), TN_ERR_VALUE);
     assert_status(to_device(&m, 0, p, local, 64, s), TN_ERR_DRIVER);
     assert_status(to_host(&m, 0, local, p, 64, NULL), TN_ERR_DRIVER);

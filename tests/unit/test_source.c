@@ -212,7 +212,7 @@ static tn_status load(script *s, tn_payload *out) {
     request.handle = (tn_handle){3, 4, tn_buffer_type()};
     request.at = tn_location_pinned();
     assert_ok(tn__source_create(&source, &request.spec, &own));
-    tn_status status = tn__source_load(own, &request, out);
+    tn_status status = tn__source_load(own, &request, NULL, out);
     tn__source_destroy(own);
     return status;
 }

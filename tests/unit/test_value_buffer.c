@@ -128,6 +128,7 @@ static void buffer_create_survives_each_failing_allocation(void **state) {
 
 static uint64_t live_bytes(tn_sim *sim, tn_location at) {
     tn_sim_memory memory = {.size = sizeof memory};
+    assert_ok(tn_driver_trim_pinned(tn_sim_driver(sim), NULL));
     assert_ok(tn_sim_read_memory(sim, at, &memory));
     return memory.live_bytes;
 }

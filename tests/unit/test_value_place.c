@@ -31,6 +31,7 @@ static int setup(void **state) {
 
 static uint64_t live_bytes(tn_location at) {
     tn_sim_memory memory = {.size = sizeof memory};
+    assert_ok(tn_driver_trim_pinned(tn_sim_driver(sim), NULL));
     assert_ok(tn_sim_read_memory(sim, at, &memory));
     return memory.live_bytes;
 }

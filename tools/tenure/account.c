@@ -97,6 +97,34 @@ bool account_fits(const struct account *account, const tn_predicted_peak *peak) 
            peak->charged_bytes <= INT64_MAX;
 }
 
+/* ---- The decision ---- */
+
+static tn_status read_evictions(struct account *account, const tn_decision *decision) {
+    account->eviction_count = (size_t)account->decision.eviction_count;
+    account->evictions = memory_new(account->eviction_count, sizeof *account->evictions);
+    account->evictions[0].size = sizeof account->evictions[0];
+    return tn_decision_evictions(decision, account->evictions, &account->eviction_count);
+}
+
+static bool read_decision(struct account *account, const tn_decision *decision) {
+    tn_status status = TN_OK;
+
+    account->decided = true;
+    account->decision = (tn_decision_info)TN_DECISION_INFO_INIT;
+    status = tn_decision_read(decision, &account->decision);
+    if (status == TN_OK) {
+        status = read_evictions(account, decision);
+    }
+    if (status == TN_OK) {
+        status = tn_decision_config(decision, &account->config, &account->config_count);
+    }
+    if (status == TN_OK) {
+        status = tn_request_requirements(tn_decision_request(decision), &account->required,
+                                         &account->required_count);
+    }
+    return status == TN_OK || refuse(status, "the decision cannot be read");
+}
+
 /* ---- The run ---- */
 
 static tn_status read_report(struct run *run, const tn_plan_report *report) {
@@ -158,7 +186,9 @@ static bool run_plan(struct account *account, struct scene *scene) {
 
 bool account_take(struct account *account, struct scene *scene, bool runs) {
     account->scene = scene;
-    return explain(account, scene) && (!runs || run_plan(account, scene));
+    return explain(account, scene) &&
+           (scene->decision == NULL || read_decision(account, scene->decision)) &&
+           (!runs || run_plan(account, scene));
 }
 
 void account_fini(struct account *account) {
@@ -167,6 +197,7 @@ void account_fini(struct account *account) {
     free(account->peaks);
     free(account->blockers);
     free(account->protected_at);
+    free(account->evictions);
     free(account->run.text);
     free(account->run.transitions);
     *account = (struct account){0};
@@ -217,6 +248,13 @@ const char *verdict_word(uint32_t verdict) {
                                         "after leases", "blocked",  "never"};
 
     return WORD(words, verdict);
+}
+
+const char *eviction_word(uint32_t reason) {
+    static const char *const words[] = {"none", "replica remains", "source rebuilds",
+                                        "moved to required", "moved to tier"};
+
+    return WORD(words, reason);
 }
 
 const char *blocker_word(uint32_t kind) {

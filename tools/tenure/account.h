@@ -33,6 +33,14 @@ struct account {
     tn_location *protected_at;
     size_t step_count, reservation_count, peak_count, blocker_count, protected_count;
     const tn_error *problem; /* NULL: feasible */
+    bool decided;            /* the plan is a decision's; else what follows is empty */
+    tn_decision_info decision;
+    const tn_requirement *required; /* of its request */
+    size_t required_count;
+    tn_eviction *evictions;
+    size_t eviction_count;
+    const tn_config_pair *config; /* of the policy */
+    size_t config_count;
     bool has_run;
     struct run run;
 };
@@ -61,6 +69,7 @@ const char *phase_word(uint32_t phase);     /* "reclaim" */
 const char *action_word(uint32_t kind);     /* "ensure" */
 const char *reason_word(uint32_t reason);   /* "already resident" */
 const char *verdict_word(uint32_t verdict); /* "after leases" */
+const char *eviction_word(uint32_t reason); /* "replica remains" */
 const char *blocker_word(uint32_t kind);    /* "hold" */
 
 /* A location's name, for one use. */

@@ -2,23 +2,12 @@
 #include "evaluate.h"
 
 #include "content.h"
+#include "kernel.h"
 
 #include <stddef.h>
 #include <string.h>
 
-/* 2^61 - 1: a product is reduced with shifts; no single changed bit of a word is a multiple. */
-#define PRIME ((UINT64_C(1) << 61) - 1)
-#define FACTOR (UINT64_C(0x1b873593cc9e2d51) & PRIME)
-
-/* a * FACTOR + word, modulo PRIME; a is at most PRIME. */
-static inline uint64_t mix(uint64_t a, uint64_t word) {
-    unsigned __int128 product = (unsigned __int128)a * FACTOR;
-    uint64_t sum = ((uint64_t)product & PRIME) + (uint64_t)(product >> 61);
-
-    sum += (word & PRIME) + (word >> 61); /* below 2^63 + 8: no overflow */
-    sum = (sum & PRIME) + (sum >> 61);
-    return sum >= PRIME ? sum - PRIME : sum;
-}
+_Static_assert((int)EVALUATE_LANES == (int)KERNEL_LANES, "the same lanes everywhere");
 
 /* Adds rows of words to the lanes; the missing words of the last row are zeros. */
 static void add_rows(uint64_t *lanes, const void *from, uint64_t bytes) {
@@ -32,10 +21,10 @@ static void add_rows(uint64_t *lanes, const void *from, uint64_t bytes) {
             uint64_t word;
 
             memcpy(&word, place + 8 * i, 8);
-            lanes[i] = mix(lanes[i], word);
+            lanes[i] = kernel_mix(lanes[i], word);
         }
         for (size_t i = part; i < EVALUATE_LANES; i++) {
-            lanes[i] = mix(lanes[i], 0);
+            lanes[i] = kernel_mix(lanes[i], 0);
         }
         place += 8 * part;
         words -= part;
@@ -44,14 +33,15 @@ static void add_rows(uint64_t *lanes, const void *from, uint64_t bytes) {
 
 static uint64_t fold(uint64_t digest, const uint64_t *lanes) {
     for (size_t i = 0; i < EVALUATE_LANES; i++) {
-        digest = mix(digest, lanes[i]);
+        digest = kernel_mix(digest, lanes[i]);
     }
     return digest;
 }
 
 void evaluate_begin(struct evaluation *evaluation, uint64_t seed, uint64_t tenant,
                     uint64_t request) {
-    *evaluation = (struct evaluation){.digest = mix(mix(mix(1, seed), tenant), request)};
+    *evaluation =
+        (struct evaluation){.digest = kernel_mix(kernel_mix(kernel_mix(1, seed), tenant), request)};
     evaluation->lanes = evaluation->local;
 }
 
@@ -77,7 +67,7 @@ void evaluate_close_stage(struct evaluation *evaluation) {
 }
 
 void evaluate_open_op(struct evaluation *evaluation, uint64_t op, bool in_workspace) {
-    evaluation->digest = mix(evaluation->digest, op + 1);
+    evaluation->digest = kernel_mix(evaluation->digest, op + 1);
     if (in_workspace && evaluation->workspace_words >= EVALUATE_LANES) {
         evaluation->lanes = evaluation->workspace;
     } else {
@@ -90,27 +80,11 @@ void evaluate_read(struct evaluation *evaluation, const void *from, uint64_t byt
     add_rows(evaluation->lanes, from, bytes);
 }
 
-/* FACTOR to the power of `blocks`. */
-static uint64_t power(uint64_t blocks) {
-    uint64_t result = 1;
-    uint64_t square = FACTOR;
-
-    for (; blocks > 0; blocks >>= 1) {
-        if (blocks & 1) {
-            result = (uint64_t)((unsigned __int128)result * square % PRIME);
-        }
-        square = (uint64_t)((unsigned __int128)square * square % PRIME);
-    }
-    return result;
-}
-
 void evaluate_read_sum(struct evaluation *evaluation, const struct evaluate_sum *sum) {
-    uint64_t factor = power(sum->blocks);
+    uint64_t factor = kernel_power(sum->blocks);
 
     for (size_t i = 0; i < EVALUATE_LANES; i++) {
-        unsigned __int128 product = (unsigned __int128)evaluation->lanes[i] * factor;
-
-        evaluation->lanes[i] = (uint64_t)((product + sum->lanes[i]) % PRIME);
+        evaluation->lanes[i] = kernel_step(evaluation->lanes[i], factor, sum->lanes[i]);
     }
 }
 
@@ -121,7 +95,7 @@ void evaluate_close_op(struct evaluation *evaluation, bool writes) {
 }
 
 void evaluate_write(const struct evaluation *evaluation, uint64_t n, void *to, uint64_t bytes) {
-    struct generator generator = generator_seeded(mix(evaluation->digest, n + 1));
+    struct generator generator = generator_seeded(kernel_mix(evaluation->digest, n + 1));
 
     generator_fill(&generator, to, bytes);
 }

@@ -31,6 +31,11 @@ static const char usage[] =
     "\n"
     "With a workload:\n"
     "  --op N               the operation, from 1\n"
+    "  --control KIND       as tenure serve places values (lru):\n"
+    "                         lru       what the library's controller decides for the operation:\n"
+    "                                   also each victim, its rank and why it can go, the policy\n"
+    "                                   and its configuration, the states explored\n"
+    "                         explicit  the plan that says the same as this program's steps\n"
     "  --requests N         complete requests that were served before (0)\n"
     "  --tenants N          tenants, each with keys of its own; requests go round them (2)\n"
     "  --scale A/B          scale of all bytes (1/64)\n"
@@ -59,6 +64,7 @@ static const char usage[] =
 
 enum {
     OPT_OP = 256, /* from here on: only with a workload */
+    OPT_CONTROL,
     OPT_REQUESTS,
     OPT_TENANTS,
     OPT_SCALE,
@@ -70,6 +76,7 @@ enum {
 };
 
 static const struct option table[] = {{"op", required_argument, NULL, OPT_OP},
+                                      {"control", required_argument, NULL, OPT_CONTROL},
                                       {"requests", required_argument, NULL, OPT_REQUESTS},
                                       {"tenants", required_argument, NULL, OPT_TENANTS},
                                       {"scale", required_argument, NULL, OPT_SCALE},
@@ -94,6 +101,8 @@ static bool read_one(struct explain_options *options, int option, struct option_
     switch (option) {
     case OPT_OP:
         return option_u64(place, text, 1, UINT64_MAX, &rehearsal->op);
+    case OPT_CONTROL:
+        return option_control(place, text, &rehearsal->control);
     case OPT_REQUESTS:
         return option_u64(place, text, 0, 1000000, &rehearsal->requests);
     case OPT_TENANTS:
@@ -182,13 +191,35 @@ static int explain_plan_file(struct scene *scene, const struct explain_options *
     return plan_file_open(scene, options->path) ? explain(scene, options) : EXIT_USAGE;
 }
 
+static int explain_decision(struct rehearsal *rehearsal, struct scene *scene,
+                            const struct explain_options *options) {
+    tn_error error;
+    tn_status status = rehearsal_decide(rehearsal, &error);
+
+    if (status == TN_OK) {
+        return explain(scene, options);
+    }
+    if (status != TN_ERR_PLAN) {
+        return EXIT_USAGE; /* after an error line */
+    }
+    if (options->json) {
+        explain_print_refusal_json(scene, &error);
+    } else {
+        explain_print_refusal(scene, &error);
+    }
+    return EXIT_FAILED;
+}
+
 static int explain_workload(struct scene *scene, const struct explain_options *options) {
     struct rehearsal rehearsal = {0};
     int code = EXIT_USAGE;
 
-    if (rehearsal_open(&rehearsal, scene, options->path, &options->rehearsal) &&
-        rehearsal_plan_explicit(&rehearsal)) {
-        code = explain(scene, options);
+    if (!rehearsal_open(&rehearsal, scene, options->path, &options->rehearsal)) {
+        code = EXIT_USAGE;
+    } else if (options->rehearsal.control == CONTROL_EXPLICIT) {
+        code = rehearsal_plan_explicit(&rehearsal) ? explain(scene, options) : EXIT_USAGE;
+    } else {
+        code = explain_decision(&rehearsal, scene, options);
     }
     rehearsal_close(&rehearsal);
     return code;

@@ -11,4 +11,8 @@
 void explain_print(const struct account *account);
 void explain_print_json(const struct account *account);
 
+/** The request of an operation is infeasible: there is no decision, and no plan. */
+void explain_print_refusal(const struct scene *scene, const tn_error *error);
+void explain_print_refusal_json(const struct scene *scene, const tn_error *error);
+
 #endif

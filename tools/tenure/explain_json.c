@@ -147,6 +147,45 @@ static json_t *json_problem(const struct account *account) {
                      "protected", json_protected(account));
 }
 
+static json_t *json_decision(const struct account *account) {
+    json_t *config = json_array();
+    json_t *required = json_array();
+    json_t *evictions = json_array();
+
+    if (!account->decided) {
+        json_decref(config);
+        json_decref(required);
+        json_decref(evictions);
+        return json_null();
+    }
+    for (size_t i = 0; i < account->required_count; i++) {
+        json_array_append_new(required,
+                              json_pack("{s:s, s:o}", "value",
+                                        scene_name(account->scene, account->required[i].handle),
+                                        "at", location(account->required[i].at)));
+    }
+    for (size_t i = 0; i < account->config_count; i++) {
+        json_array_append_new(config, json_pack("{s:s, s:s}", "key", account->config[i].key,
+                                                "value", account->config[i].value));
+    }
+    for (size_t i = 0; i < account->eviction_count; i++) {
+        const tn_eviction *eviction = &account->evictions[i];
+        json_t *json = json_action(account, &eviction->action);
+        json_t *more = json_pack("{s:o, s:o, s:o, s:o}", "rank", whole(eviction->rank),
+                                 "released_at", location(eviction->released_at), "released_bytes",
+                                 whole(eviction->released_bytes), "reason",
+                                 word(eviction_word(eviction->reason)));
+
+        json_object_update(json, more);
+        json_decref(more);
+        json_array_append_new(evictions, json);
+    }
+    return json_pack("{s:o, s:s, s:o, s:o, s:o, s:o}", "required", required, "policy",
+                     account->decision.policy, "config", config, "version",
+                     whole(account->decision.expected_version), "explored_states",
+                     whole(account->decision.explored_states), "evictions", evictions);
+}
+
 static json_t *json_run(const struct account *account) {
     const struct run *run = &account->run;
     json_t *list = json_array();
@@ -176,12 +215,12 @@ static json_t *json_run(const struct account *account) {
 
 void explain_print_json(const struct account *account) {
     const tn_explanation_info *info = &account->info;
-    json_t *all =
-        json_pack("{s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "plan", info->plan, "feasible",
-                  (int)info->feasible, "verdict", word(verdict_word(info->verdict)), "problem",
-                  json_problem(account), "blockers", json_blockers(account), "steps",
-                  json_steps(account), "reservations", json_reservations(account), "peaks",
-                  json_peaks(account), "run", json_run(account));
+    json_t *all = json_pack(
+        "{s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "plan", info->plan, "feasible",
+        (int)info->feasible, "verdict", word(verdict_word(info->verdict)), "problem",
+        json_problem(account), "blockers", json_blockers(account), "steps", json_steps(account),
+        "reservations", json_reservations(account), "peaks", json_peaks(account), "run",
+        json_run(account), "decision", json_decision(account));
 
     json_dumpf(all, stdout, JSON_INDENT(2));
     putchar('\n');

@@ -240,6 +240,52 @@ static void print_problem(const struct account *account) {
     }
 }
 
+static void print_required(const struct account *account) {
+    struct grid grid = {0};
+
+    *grid_add(&grid) = (struct row){{text_copy("required"), text_copy("at")}};
+    for (size_t i = 0; i < account->required_count; i++) {
+        const tn_requirement *required = &account->required[i];
+
+        *grid_add(&grid) = (struct row){
+            {text_copy(scene_name(account->scene, required->handle)), location(required->at)}};
+    }
+    printf("  request\n");
+    grid_print(&grid);
+}
+
+static void print_decision(const struct account *account) {
+    struct grid grid = {0};
+
+    print_required(account);
+    printf("  policy               %s\n", account->decision.policy);
+    for (size_t i = 0; i < account->config_count; i++) {
+        printf("    %-18s %s\n", account->config[i].key, account->config[i].value);
+    }
+    printf("  decided at version   %" PRIu64 "\n", account->decision.expected_version);
+    printf("  explored states      %" PRIu64 "\n", account->decision.explored_states);
+    printf("  evictions            %zu\n", account->eviction_count);
+    if (account->eviction_count == 0) {
+        return;
+    }
+    *grid_add(&grid) =
+        (struct row){{text_copy("#"), text_copy("action"), text_copy("value"), text_copy("at"),
+                      text_copy("to"), text_copy("bytes"), text_copy("rank"), text_copy("reason")}};
+    for (size_t i = 0; i < account->eviction_count; i++) {
+        const tn_eviction *eviction = &account->evictions[i];
+        bool moves = eviction->action.kind == TN_ACTION_MOVE;
+
+        *grid_add(&grid) =
+            (struct row){{number(i), text_copy(action_word(eviction->action.kind)),
+                          text_copy(scene_name(account->scene, eviction->action.handle)),
+                          location(eviction->released_at),
+                          moves ? location(eviction->action.at) : text_copy("-"),
+                          number(eviction->released_bytes), number(eviction->rank),
+                          text_copy(eviction_word(eviction->reason))}};
+    }
+    grid_print(&grid);
+}
+
 static void print_run(const struct account *account) {
     const struct run *run = &account->run;
     struct grid grid = {0};
@@ -280,6 +326,9 @@ void explain_print(const struct account *account) {
         print_problem(account);
     }
     print_blockers(account);
+    if (account->decided) {
+        print_decision(account);
+    }
     print_steps(account);
     print_peaks(account);
     if (account->has_run) {

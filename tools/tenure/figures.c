@@ -4,7 +4,6 @@
 #include "base.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static int compare_ns(const void *left, const void *right) {
     uint64_t a = *(const uint64_t *)left;
@@ -18,7 +17,9 @@ static void find_latencies(struct figures *figures, const struct tally *tally) {
     uint64_t *sorted = memory_new(count, sizeof *sorted);
 
     if (count > 0) {
-        memcpy(sorted, tally->latency_ns, count * sizeof *sorted);
+        for (size_t i = 0; i < count; i++) {
+            sorted[i] = tally->requests[i].ns;
+        }
         qsort(sorted, count, sizeof *sorted, compare_ns);
         figures->median_ns = sorted[(count - 1) / 2];
         figures->most_ns = sorted[count - 1];
@@ -83,13 +84,18 @@ static void read_machine(struct figures *figures, const struct server *server) {
     tn_sim_traffic to_device = read_link(server, true);
     tn_sim_traffic to_host = read_link(server, false);
     double elapsed = (double)server->tally.elapsed_ns;
+    tn_pinned_figures pinned = TN_PINNED_FIGURES_INIT;
 
     for (int tier = 0; tier < TIER_COUNT; tier++) {
         tn_sim_memory memory = {.size = sizeof memory};
 
         if (tn_sim_read_memory(server->machine.sim, server->placement.at[tier], &memory) == TN_OK) {
             figures->tiers[tier].machine_peak_bytes = memory.peak_bytes;
+            figures->tiers[tier].machine_held_bytes = memory.peak_bytes;
         }
+    }
+    if (tn_driver_read_pinned(server->machine.driver, &pinned) == TN_OK) {
+        figures->tiers[TIER_PINNED].machine_peak_bytes = pinned.peak_live_bytes;
     }
     figures->link_device_bytes = to_device.bytes;
     figures->link_host_bytes = to_host.bytes;

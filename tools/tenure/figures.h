@@ -16,7 +16,10 @@ struct tier_figures {
     bool known;                                   /* the manager tracks it */
     uint64_t budget_bytes;                        /* UINT64_MAX: unlimited */
     uint64_t peak_used_bytes, peak_charged_bytes; /* the manager's */
-    uint64_t machine_peak_bytes;                  /* the simulator's own */
+    /* the device's: the simulator's own; pinned: blocks in use, of the driver's pool */
+    uint64_t machine_peak_bytes;
+    uint64_t
+        machine_held_bytes; /* the simulator's own peak: what is kept for later and rings, too */
     /* Both peaks are within the budget. With one worker the machine's is also within the charged
      * one; with several, memory that is claimed but not charged yet may be at its peak. */
     bool within;

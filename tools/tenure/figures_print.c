@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "account.h"
 #include "base.h"
 #include "figures.h"
 
@@ -21,6 +22,9 @@ static void print_head(const struct figures *figures) {
            options->scale.over, options->scale.under, options->tenants,
            options->tenants == 1 ? "" : "s", options->workers, options->workers == 1 ? "" : "s",
            server->machine.virtual_time ? "virtual" : "real", options->seed);
+    if (server->machine.sim == NULL) {
+        printf("  device               %s\n", options->device);
+    }
     for (size_t i = 0; i < server->program_count; i++) {
         printf("  workload             %s\n", server->programs[i]->work->name);
     }
@@ -43,6 +47,31 @@ static void print_requests(const struct figures *figures) {
     printf("  device hits          %" PRIu64 " of %" PRIu64
            " reads of keys and plaintexts; %" PRIu64 " loads joined\n",
            tally->hits, tally->hits + tally->misses, tally->joined);
+}
+
+static void print_control(const struct figures *figures) {
+    const struct server *server = figures->server;
+    const struct decisions *decisions = &server->tally.decisions;
+
+    if (!server->has_control) {
+        printf("  control              explicit\n");
+        return;
+    }
+    printf("  control              lru, policy %s\n",
+           tn_policy_name(tn_controller_policy(server->control.controller)));
+    printf("    uses               %" PRIu64 ", %" PRIu64 " hits, %" PRIu64 " misses\n",
+           decisions->entered, decisions->hits, decisions->entered - decisions->hits);
+    printf("    decisions          %" PRIu64 ", %" PRIu64 " states explored, at most %" PRIu64 "\n",
+           decisions->decided, decisions->explored, decisions->most_explored);
+    printf("    redecisions        %" PRIu64 "; %" PRIu64 " requests again when stale, %" PRIu64
+           " without pinned memory\n",
+           decisions->again, decisions->stale, decisions->unpinned);
+    printf("    evictions         ");
+    for (uint32_t reason = 1; reason < REASON_COUNT; reason++) {
+        printf("%s %" PRIu64 " %s", reason == 1 ? "" : ",", decisions->reasons[reason],
+               eviction_word(reason));
+    }
+    putchar('\n');
 }
 
 static void print_stall(const struct figures *figures) {
@@ -74,8 +103,10 @@ static void print_traffic(const struct figures *figures) {
                per_request(figures, traffic->bytes) / MIB,
                per_request(figures, tally->key_bytes[path]) / MIB);
     }
-    printf("  link busy            %.1f %% to the device, %.1f %% to the host\n",
-           100 * figures->link_to_device, 100 * figures->link_to_host);
+    if (figures->server->machine.sim != NULL) {
+        printf("  link busy            %.1f %% to the device, %.1f %% to the host\n",
+               100 * figures->link_to_device, 100 * figures->link_to_host);
+    }
     for (int tier = TIER_COUNT - 1; tier >= 0; tier--) {
         const struct traffic *evictions = &tally->evictions[tier];
 
@@ -92,32 +123,43 @@ static void print_traffic(const struct figures *figures) {
 }
 
 static void print_tiers(const struct figures *figures) {
-    printf("  peaks, MiB           %10s %10s %10s %10s\n", "budget", "charged", "used",
-           "simulator");
+    printf("  peaks, MiB           %10s %10s %10s %10s\n", "budget", "charged", "used", "machine");
     for (int tier = TIER_COUNT - 1; tier >= 0; tier--) {
         const struct tier_figures *at = &figures->tiers[tier];
         char budget[32] = "unlimited";
+        char machine[32] = "-"; /* a real one does not tell */
 
         if (at->budget_bytes != UINT64_MAX) {
             snprintf(budget, sizeof budget, "%.3f", (double)at->budget_bytes / MIB);
         }
-        printf("    %-18s %10s %10.3f %10.3f %10.3f  %s\n", tier_name((enum tier)tier), budget,
-               (double)at->peak_charged_bytes / MIB, (double)at->peak_used_bytes / MIB,
-               (double)at->machine_peak_bytes / MIB, at->within ? "within" : "EXCEEDED");
+        if (figures->server->machine.sim != NULL) {
+            snprintf(machine, sizeof machine, "%.3f", (double)at->machine_peak_bytes / MIB);
+        }
+        printf("    %-18s %10s %10.3f %10.3f %10s  %s\n", tier_name((enum tier)tier), budget,
+               (double)at->peak_charged_bytes / MIB, (double)at->peak_used_bytes / MIB, machine,
+               at->within ? "within" : "EXCEEDED");
     }
+    printf("    pinned memory held %43.3f  with what is kept for later, and rings\n",
+           (double)figures->tiers[TIER_PINNED].machine_held_bytes / MIB);
 }
 
 static void print_proof(const struct figures *figures) {
     const struct tally *tally = &figures->server->tally;
     const struct verdict *verdict = &figures->verdict;
 
-    if (figures->violations > 0) {
+    if (figures->server->machine.sim == NULL) {
+        /* Nobody watches a real machine. */
+    } else if (figures->violations > 0) {
         printf("  machine violations   %" PRIu64 "; the first: %s\n", figures->violations,
                figures->violation);
     } else {
         printf("  machine violations   0\n");
     }
-    printf("  values verified      %" PRIu64 "\n", tally->verified);
+    if (figures->server->device != NULL) {
+        printf("  values verified      by the digests only\n");
+    } else {
+        printf("  values verified      %" PRIu64 "\n", tally->verified);
+    }
     printf("  corruptions          %" PRIu64 "\n", figures_corruptions(figures));
     printf("  digests              %" PRIu64 " of %" PRIu64 " equal to the plain replay: %s\n",
            verdict->equal, verdict->compared,
@@ -133,6 +175,7 @@ static void print_proof(const struct figures *figures) {
 void figures_print(const struct figures *figures) {
     print_head(figures);
     print_requests(figures);
+    print_control(figures);
     print_stall(figures);
     print_traffic(figures);
     print_tiers(figures);

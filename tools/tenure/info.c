@@ -11,12 +11,15 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static const char usage[] =
     "usage: tenure info [--json] [--machine TEXT]\n"
     "\n"
-    "Prints the version, the host's memory, and each driver: its devices, or why there is none.\n"
+    "Prints the version, the host's memory and its allocator, and each driver: its devices and "
+    "its\n"
+    "pinned memory, or why there is none.\n"
     "\n"
     "  --machine TEXT   the simulated machine to describe (\"\": its defaults)\n"
     "  --json           one JSON object\n"
@@ -41,7 +44,32 @@ static json_t *device_of(const tn_driver_ops *ops, void *self, uint32_t index) {
                      (json_int_t)memory.pool_held_bytes);
 }
 
-static json_t *driver_of(const char *name, const tn_driver *driver) {
+/* This process has only just begun, so these are its own first bytes, and what the library keeps. */
+static json_t *pageable(void) {
+    tn_host_figures host = TN_HOST_FIGURES_INIT;
+
+    if (tn_host_read_memory(&host) != TN_OK) {
+        return json_object();
+    }
+    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I}", "allocator", host.allocator, "version",
+                     host.version, "live_bytes", (json_int_t)host.live_bytes, "allocated_bytes",
+                     (json_int_t)host.allocated_bytes, "resident_bytes",
+                     (json_int_t)host.resident_bytes, "mapped_bytes", (json_int_t)host.mapped_bytes,
+                     "retained_bytes", (json_int_t)host.retained_bytes);
+}
+
+static json_t *pinned_of(tn_driver *driver) {
+    tn_pinned_figures pinned = TN_PINNED_FIGURES_INIT;
+
+    if (tn_driver_read_pinned(driver, &pinned) != TN_OK) {
+        return json_object();
+    }
+    return json_pack("{s:I, s:I, s:I, s:I}", "live_bytes", (json_int_t)pinned.live_bytes,
+                     "idle_bytes", (json_int_t)pinned.idle_bytes, "ring_bytes",
+                     (json_int_t)pinned.ring_bytes, "chunk_bytes", (json_int_t)pinned.chunk_bytes);
+}
+
+static json_t *driver_of(const char *name, tn_driver *driver) {
     const tn_driver_ops *ops = tn_driver_table(driver);
     void *self = tn_driver_self(driver);
     uint32_t capabilities = ops->capabilities == NULL ? 0 : ops->capabilities(self);
@@ -52,13 +80,14 @@ static json_t *driver_of(const char *name, const tn_driver *driver) {
     for (uint32_t i = 0; status == TN_OK && i < count; i++) {
         json_array_append_new(devices, device_of(ops, self, i));
     }
-    return json_pack("{s:s, s:b, s:s, s:b, s:b, s:o}", "driver", name, "present",
+    return json_pack("{s:s, s:b, s:s, s:b, s:b, s:o, s:o}", "driver", name, "present",
                      status == TN_OK && count > 0, "why_not",
                      status != TN_OK ? tn_status_text(status)
                      : count == 0    ? "no device"
                                      : "",
                      "host_addressable", (capabilities & TN_DRIVER_HOST_ADDRESSABLE) != 0, "pinned",
-                     (capabilities & TN_DRIVER_NO_PINNED) == 0, "devices", devices);
+                     (capabilities & TN_DRIVER_NO_PINNED) == 0, "pinned_memory", pinned_of(driver),
+                     "devices", devices);
 }
 
 static json_t *cuda_driver(void) {
@@ -79,6 +108,30 @@ static json_t *cuda_driver(void) {
     return described;
 }
 
+static double mib(json_t *object, const char *key) {
+    return (double)json_integer_value(json_object_get(object, key)) / MIB;
+}
+
+static void print_allocator(json_t *all) {
+    json_t *host = json_object_get(all, "pageable_memory");
+    const char *version = json_string_value(json_object_get(host, "version"));
+
+    printf("  pageable memory      %s %.*s: %.1f MiB in use, %.1f MiB mapped; values %.1f MiB\n",
+           json_string_value(json_object_get(host, "allocator")), (int)strcspn(version, "-"),
+           version, mib(host, "allocated_bytes"), mib(host, "mapped_bytes"),
+           mib(host, "live_bytes"));
+}
+
+static void print_pinned(json_t *driver) {
+    json_t *pinned = json_object_get(driver, "pinned_memory");
+
+    printf(
+        "    pinned memory      values %.1f MiB, idle %.1f MiB, rings %.1f MiB; chunks of at most "
+        "%.1f MiB\n",
+        mib(pinned, "live_bytes"), mib(pinned, "idle_bytes"), mib(pinned, "ring_bytes"),
+        mib(pinned, "chunk_bytes"));
+}
+
 static void print_driver(json_t *driver) {
     size_t index = 0;
     json_t *device = NULL;
@@ -95,6 +148,7 @@ static void print_driver(json_t *driver) {
            json_is_true(json_object_get(driver, "host_addressable"))
                ? "device memory readable by the host"
                : "device memory not readable by the host");
+    print_pinned(driver);
     json_array_foreach(json_object_get(driver, "devices"), index, device) {
         json_t *total = json_object_get(device, "total_bytes");
 
@@ -119,11 +173,11 @@ static json_t *describe(const char *machine) {
     if (machine_open_simulated(&simulated, machine) != EXIT_GOOD) {
         return NULL;
     }
-    all = json_pack("{s:i, s:I, s:I, s:I, s:[o, o]}", "api_version", (int)tn_api_version(),
+    all = json_pack("{s:i, s:I, s:I, s:I, s:o, s:[o, o]}", "api_version", (int)tn_api_version(),
                     "built_for_api_version", (json_int_t)TN_API_VERSION, "host_memory_bytes",
                     (json_int_t)(pages * page), "processors",
-                    (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "drivers",
-                    driver_of("sim", simulated.driver), cuda_driver());
+                    (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "pageable_memory", pageable(),
+                    "drivers", driver_of("sim", simulated.driver), cuda_driver());
     machine_close(&simulated);
     return all;
 }
@@ -139,6 +193,7 @@ static void print_text(json_t *all) {
     printf("  host memory          %.1f MiB, %lld processors\n",
            (double)json_integer_value(json_object_get(all, "host_memory_bytes")) / MIB,
            (long long)json_integer_value(json_object_get(all, "processors")));
+    print_allocator(all);
     json_array_foreach(drivers, index, driver) { print_driver(driver); }
 }
 

@@ -58,10 +58,6 @@ bool inject_prepare(struct inject *inject, enum injection kind, const struct mac
     inject->kind = kind;
     inject->machine = machine;
     atomic_init(&inject->occasions, 0);
-    if (kind != INJECT_NONE && machine->sim == NULL) {
-        complain("serve: --inject needs a simulated machine");
-        return false;
-    }
     if (kind == INJECT_FLIP || kind == INJECT_TORN_COPY) {
         tn_sim_on_copy(machine->sim, damage_copy, inject);
     }

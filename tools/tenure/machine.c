@@ -8,18 +8,33 @@
 #include <string.h>
 #include <time.h>
 
+/* "TN_ERR_PLAN_EXEC (TN_ERR_SOURCE)": of a plan, what its part says. */
+static char *name_of(tn_status status, const tn_error *error) {
+    if ((status == TN_ERR_PLAN || status == TN_ERR_PLAN_EXEC) && error->cause_status != TN_OK) {
+        return text_format("%s (%s)", tn_status_name(status),
+                           tn_status_name((tn_status)error->cause_status));
+    }
+    return text_copy(tn_status_name(status));
+}
+
 char *status_text(tn_status status) {
     const tn_error *error = tn_last_error();
+    char *name = NULL;
+    char *text = NULL;
 
     /* Without a matching detail the phrase has to do. */
     if (error->status != (uint32_t)status) {
         return text_format("%s: %s", tn_status_name(status), tn_status_text(status));
     }
+    name = name_of(status, error);
     if (error->native_code != 0) {
-        return text_format("%s: %s (native code %" PRId64 ")", tn_status_name(status),
-                           error->message, error->native_code);
+        text = text_format("%s: %s (native code %" PRId64 ")", name, error->message,
+                           error->native_code);
+    } else {
+        text = text_format("%s: %s", name, error->message);
     }
-    return text_format("%s: %s", tn_status_name(status), error->message);
+    free(name);
+    return text;
 }
 
 char *machine_cuda_why(void) {

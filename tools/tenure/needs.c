@@ -57,6 +57,9 @@ void needs_budgets(const struct needs *needs, const struct demand *demand,
                    uint64_t out_budget_bytes[TIER_COUNT]) {
     uint64_t per_worker = plus(needs->peak_bytes, times(2, needs->largest_key_bytes));
 
+    if (demand->only_keys) {
+        per_worker = 0;
+    }
     out_budget_bytes[TIER_DEVICE] = budget_of(&demand->device_budget, needs->tenant_key_bytes,
                                               times(demand->workers, per_worker));
     out_budget_bytes[TIER_PINNED] =

@@ -23,6 +23,7 @@ struct demand {
     const char *command; /* "serve": begins error lines */
     uint64_t tenants, workers;
     struct budget device_budget, pinned_budget;
+    bool only_keys; /* a share as device budget is one of keys, without what workers need beside */
 };
 
 struct needs needs_find(struct program *const *programs, size_t count, uint64_t tenants);

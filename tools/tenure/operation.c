@@ -3,33 +3,42 @@
  * One operation: make what it reads resident, borrow it, compute, adopt what it writes, discard
  * what it frees.
  */
+#include "operation.h"
+
 #include "base.h"
-#include "request.h"
 #include "room.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <xxhash.h>
 
-enum { BORROWS_MOST = 1000 /* times that others may drop what an operation has made resident */ };
-
-bool request_fail(struct request *request, tn_status status, const char *doing, const char *id) {
-    char *text = status_text(status);
+void request_complain(const struct request *request, const char *doing, const char *id,
+                      const char *why) {
     const struct workload *work = request->program->work;
     const char *op = request->next_op < work->op_count ? work->ops[request->next_op].name : "end";
 
     server_show_error("request %" PRIu64 " of tenant %" PRIu64 ", operation %" PRIu64
                       " (%s): %s %s: %s",
-                      request->number, request->tenant, request->next_op + 1, op, doing, id, text);
+                      request->number, request->tenant, request->next_op + 1, op, doing, id, why);
+}
+
+bool request_fail(struct request *request, tn_status status, const char *doing, const char *id) {
+    char *text = status_text(status);
+
+    request_complain(request, doing, id, text);
     free(text);
     return false;
 }
 
 void *buffer_bytes(const tn_buffer *buffer) { return tn_buffer_segment(buffer, 0).data; }
 
-static struct item *item_of(const struct request *request, uint32_t value) {
+struct item *operation_item(const struct request *request, uint32_t value) {
     return catalogue_item(&request->server->catalogue, request->program_index, request->tenant,
                           request->program, value);
+}
+
+tn_handle operation_handle(const struct request *request, uint32_t value) {
+    return program_is_source(request->program, value) ? operation_item(request, value)->handle
+                                                      : request->owned[value].handle;
 }
 
 bool request_discard(struct request *request, uint32_t value) {
@@ -54,33 +63,9 @@ static void mark_users(struct request *request, struct workload_refs reads, bool
         uint32_t value = request->program->work->refs[reads.first + i];
 
         if (program_is_source(request->program, value)) {
-            placement_use(&request->server->placement, item_of(request, value), begins);
+            placement_use(&request->server->placement, operation_item(request, value), begins);
         }
     }
-}
-
-static bool fail_loading(struct request *request, tn_status status, const struct item *item) {
-    char *name = text_format("%s of %s", item->id, item->path);
-
-    request_fail(request, status, "loading", name);
-    free(name);
-    return false;
-}
-
-static bool make_resident(struct request *request, struct workload_refs reads, bool again) {
-    for (uint32_t i = 0; i < reads.count; i++) {
-        uint32_t value = request->program->work->refs[reads.first + i];
-
-        if (program_is_source(request->program, value)) {
-            struct item *item = item_of(request, value);
-            tn_status status = placement_ensure(&request->worker->placer, item, again);
-
-            if (status != TN_OK) {
-                return fail_loading(request, status, item);
-            }
-        }
-    }
-    return true;
 }
 
 static tn_status allocate_result(struct request *request, struct result *result) {
@@ -99,25 +84,13 @@ static tn_status allocate_result(struct request *request, struct result *result)
     return status;
 }
 
-/* R2: reserved, allocated; adopted in keep_results(). */
-static bool make_results(struct request *request, struct workload_refs writes) {
+/* R2: reserved before, adopted in keep_results(). */
+bool operation_make_results(struct request *request, struct workload_refs writes) {
     const struct program *program = request->program;
-    uint64_t bytes = 0;
-    tn_status status = TN_OK;
 
     for (uint32_t i = 0; i < writes.count; i++) {
-        bytes += program->value_bytes[program->work->refs[writes.first + i]];
-    }
-    if (writes.count == 0) {
-        return true;
-    }
-    status = placement_reserve(&request->worker->placer, bytes, "results",
-                               &request->results_reservation);
-    if (status != TN_OK) {
-        return request_fail(request, status, "reserving room for", "its results");
-    }
-    for (uint32_t i = 0; i < writes.count; i++) {
         uint32_t value = program->work->refs[writes.first + i];
+        tn_status status = TN_OK;
 
         request->task.results[i] = (struct result){.count = program->value_bytes[value]};
         request->task.result_count = i + 1;
@@ -129,116 +102,29 @@ static bool make_results(struct request *request, struct workload_refs writes) {
     return true;
 }
 
-static bool add_operand(struct request *request, uint32_t value) {
-    bool is_source = program_is_source(request->program, value);
-    const struct item *item = is_source ? item_of(request, value) : NULL;
-    struct operand *operand = &request->task.operands[request->task.operand_count++];
-    const void *payload = NULL;
-    tn_status status = tn_lease_lookup(
-        &request->lease, is_source ? item->handle : request->owned[value].handle, &payload);
+uint64_t operation_result_bytes(const struct request *request, struct workload_refs writes) {
+    uint64_t bytes = 0;
 
-    *operand =
-        (struct operand){.count = request->program->value_bytes[value],
+    for (uint32_t i = 0; i < writes.count; i++) {
+        bytes += request->program->value_bytes[request->program->work->refs[writes.first + i]];
+    }
+    return bytes;
+}
+
+void operation_add_operand(struct request *request, uint32_t value, const void *payload) {
+    bool is_source = program_is_source(request->program, value);
+    const struct item *item = is_source ? operation_item(request, value) : NULL;
+
+    request->task.operands[request->task.operand_count++] =
+        (struct operand){.bytes = buffer_bytes(payload),
+                         .count = request->program->value_bytes[value],
                          .checksum = is_source ? item->checksum : request->owned[value].checksum,
                          .id = request->program->work->values[value].id};
-    if (status != TN_OK) {
-        return request_fail(request, status, "looking up", operand->id);
-    }
-    operand->bytes = buffer_bytes(payload);
-    return true;
 }
 
-/*
- * A drop that another worker had begun before our operation marked its values may still win. Then
- * what is gone is made resident again; now that it is marked, nobody begins another drop.
- */
-static tn_status acquire_all(struct request *request, struct workload_refs reads) {
-    struct server *server = request->server;
-
-    for (int i = 0;; i++) {
-        tn_status status =
-            tn_manager_acquire(server->manager, request->handles, request->handle_count,
-                               server->machine.at, request->worker->stream, &request->lease);
-
-        if (status != TN_ERR_UNAVAILABLE || i == BORROWS_MOST) {
-            return status;
-        }
-        request->worker->tally.retries.gone++;
-        if (!make_resident(request, reads, true)) {
-            return status;
-        }
-    }
-}
-
-static bool borrow(struct request *request, struct workload_refs reads) {
-    const uint32_t *values = request->program->work->refs + reads.first;
-    tn_status status = TN_OK;
-
-    if (reads.count == 0) {
-        return true;
-    }
-    request->handle_count = reads.count;
-    for (uint32_t i = 0; i < reads.count; i++) {
-        request->handles[i] = program_is_source(request->program, values[i])
-                                  ? item_of(request, values[i])->handle
-                                  : request->owned[values[i]].handle;
-    }
-    status = acquire_all(request, reads);
-    if (status != TN_OK) {
-        request->lease = (tn_lease){NULL, 0};
-        return request_fail(request, status, "borrowing", "what it reads");
-    }
-    for (uint32_t i = 0; i < reads.count; i++) {
-        if (!add_operand(request, values[i])) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Runs when the stream gets there; calls neither the driver nor the library. */
-static void compute(void *context) {
-    struct task *task = context;
-
-    evaluate_open_op(task->evaluation, task->op, task->in_workspace);
-    for (size_t i = 0; i < task->operand_count; i++) {
-        const struct operand *operand = &task->operands[i];
-
-        evaluate_read(task->evaluation, operand->bytes, operand->count);
-        if (XXH3_64bits(operand->bytes, (size_t)operand->count) == operand->checksum) {
-            task->verified++;
-            continue;
-        }
-        task->corruptions++;
-        if (task->first_wrong == NULL) {
-            task->first_wrong = operand->id;
-        }
-    }
-    evaluate_close_op(task->evaluation, task->result_count > 0);
-    for (size_t i = 0; i < task->result_count; i++) {
-        struct result *result = &task->results[i];
-
-        evaluate_write(task->evaluation, i, result->bytes, result->count);
-        result->checksum = XXH3_64bits(result->bytes, (size_t)result->count);
-    }
-}
-
+/* What it read; with --control lru, all that the operation's use holds. */
 static bool release(struct request *request) {
-    tn_status status = tn_lease_release(&request->lease, 0);
-
-    if (status != TN_OK) {
-        return request_fail(request, status, "giving back", "what it read");
-    }
-    request->lease = (tn_lease){NULL, 0};
-    return true;
-}
-
-static bool queue_compute(struct request *request) {
-    const struct machine *machine = &request->server->machine;
-    tn_status status = machine->ops->host_function(machine->self, request->worker->stream, compute,
-                                                   &request->task);
-
-    return status == TN_OK || request_fail(request, status, "queueing", "the arithmetic");
+    return request->worker->placer.control == NULL ? explicit_close(request) : lru_close(request);
 }
 
 static bool wait_for_stream(struct request *request) {
@@ -249,11 +135,34 @@ static bool wait_for_stream(struct request *request) {
 }
 
 /*
- * The lease ends while the arithmetic is queued: its event on the stream protects what is read
- * until the stream has got past it.
+ * A lease of explicit control ends while the arithmetic is queued: its event on the stream protects
+ * what is read until the stream has got past it. A use also holds the bytes of the results, so it
+ * lasts until they are adopted (C141).
  */
 static bool run_task(struct request *request) {
-    return queue_compute(request) && release(request) && wait_for_stream(request);
+    return compute_queue(request) && (request->stay.use != NULL || release(request)) &&
+           wait_for_stream(request);
+}
+
+static bool adopt_results(struct request *request, struct workload_refs writes) {
+    struct server *server = request->server;
+
+    for (uint32_t i = 0; i < writes.count; i++) {
+        uint32_t value = request->program->work->refs[writes.first + i];
+        struct result *result = &request->task.results[i];
+        struct owned *owned = &request->owned[value];
+        tn_status status = tn_manager_adopt_reserved(
+            server->manager, tn_buffer_payload(result->buffer), server->machine.at, TN_EXCLUSIVE,
+            &request->results_reservation, &owned->handle);
+
+        if (status != TN_OK) {
+            return request_fail(request, status, "adopting",
+                                request->program->work->values[value].id);
+        }
+        result->buffer = NULL;
+        owned->live = true;
+    }
+    return true;
 }
 
 /*
@@ -261,11 +170,16 @@ static bool run_task(struct request *request) {
  * ends, nothing protects the key any longer, it is dropped, and the read finds what is left. All
  * other workers are kept from the key meanwhile.
  */
-static bool drop_under_read(struct request *request, struct item *item, struct operand *operand,
+static bool drop_under_read(struct request *request, struct item *item,
+                            const struct operand *operand, struct workload_refs writes,
                             struct early_read *read) {
     struct server *server = request->server;
     tn_status status = early_read_begin(read, &server->machine, operand->bytes, operand->count);
 
+    /* The use that ends takes the reservation of the results with it. */
+    if (status == TN_OK && request->stay.use != NULL && !adopt_results(request, writes)) {
+        return false;
+    }
     if (status == TN_OK && !(release(request) && wait_for_stream(request))) {
         return false;
     }
@@ -284,13 +198,14 @@ static bool run_task_on_freed(struct request *request, struct operand *operand,
     }
     /* Every operand but this one is a ciphertext of ours, or is in use and stays. */
     operand->bytes = read->bytes;
-    return queue_compute(request) && wait_for_stream(request);
+    return compute_queue(request) && wait_for_stream(request);
 }
 
 /* With the key frozen, which ends here. */
-static bool inject_early_free(struct request *request, struct item *item, struct operand *operand) {
+static bool inject_early_free(struct request *request, struct item *item, struct operand *operand,
+                              struct workload_refs writes) {
     struct early_read read = {0};
-    bool good = drop_under_read(request, item, operand, &read);
+    bool good = drop_under_read(request, item, operand, writes, &read);
 
     placement_thaw(&request->server->placement, item, good);
     good = good && run_task_on_freed(request, operand, &read);
@@ -298,42 +213,34 @@ static bool inject_early_free(struct request *request, struct item *item, struct
     return good;
 }
 
-static bool run_arithmetic(struct request *request, struct workload_refs reads) {
+static bool run_arithmetic(struct request *request, const struct workload_op *op) {
     struct server *server = request->server;
+    struct workload_refs reads = op->reads;
 
     for (uint32_t i = 0; i < reads.count && server->options.inject == INJECT_EARLY_FREE; i++) {
         uint32_t value = request->program->work->refs[reads.first + i];
 
         if (request->program->work->values[value].kind != KIND_KEY ||
-            !placement_freeze(&server->placement, item_of(request, value))) {
+            !placement_freeze(&server->placement, operation_item(request, value))) {
             continue;
         }
         if (inject_early_free_now(&server->inject)) {
-            return inject_early_free(request, item_of(request, value), &request->task.operands[i]);
+            return inject_early_free(request, operation_item(request, value),
+                                     &request->task.operands[i], op->writes);
         }
-        placement_thaw(&server->placement, item_of(request, value), false);
+        placement_thaw(&server->placement, operation_item(request, value), false);
     }
     return run_task(request);
 }
 
 static bool keep_results(struct request *request, struct workload_refs writes) {
-    struct server *server = request->server;
-
+    if (writes.count > 0 && request->task.results[0].buffer != NULL &&
+        !adopt_results(request, writes)) {
+        return false;
+    }
     for (uint32_t i = 0; i < writes.count; i++) {
-        uint32_t value = request->program->work->refs[writes.first + i];
-        struct result *result = &request->task.results[i];
-        struct owned *owned = &request->owned[value];
-        tn_status status = tn_manager_adopt_reserved(
-            server->manager, tn_buffer_payload(result->buffer), server->machine.at, TN_EXCLUSIVE,
-            &request->results_reservation, &owned->handle);
-
-        if (status != TN_OK) {
-            return request_fail(request, status, "adopting",
-                                request->program->work->values[value].id);
-        }
-        result->buffer = NULL;
-        owned->checksum = result->checksum;
-        owned->live = true;
+        request->owned[request->program->work->refs[writes.first + i]].checksum =
+            request->task.results[i].checksum;
     }
     return true;
 }
@@ -359,9 +266,17 @@ static bool clean_up(struct request *request, bool good) {
     if (request->lease.record != NULL) {
         good = release(request) && wait_for_stream(request) && good;
     }
+    if (request->stay.use != NULL && !good) {
+        (void)wait_for_stream(request); /* the arithmetic may be queued still */
+    }
     for (size_t i = 0; i < request->task.result_count; i++) {
         tn_buffer_destroy(request->task.results[i].buffer);
         request->task.results[i].buffer = NULL;
+    }
+    if (request->stay.use != NULL) { /* and its event, so that nothing is protected any longer */
+        good = release(request) && wait_for_stream(request) && good;
+        placement_gave_back(&request->server->placement);
+        return good;
     }
     if (request->results_reservation.record != NULL) {
         status = tn_reservation_release(&request->results_reservation);
@@ -386,7 +301,7 @@ static bool retire_read(struct request *request, struct workload_refs reads) {
         if (request->program->work->values[value].kind != KIND_PLAINTEXT) {
             continue;
         }
-        item = item_of(request, value);
+        item = operation_item(request, value);
         status = placement_read_done(&request->worker->placer, item);
         if (status != TN_OK) {
             good = request_fail(request, status, "dropping", item->id);
@@ -405,8 +320,9 @@ bool operation_run(struct request *request, uint64_t index) {
     request->task.verified = request->task.corruptions = 0;
     request->task.first_wrong = NULL;
     mark_users(request, op->reads, true);
-    good = make_resident(request, op->reads, false) && make_results(request, op->writes) &&
-           borrow(request, op->reads) && run_arithmetic(request, op->reads);
+    good = request->worker->placer.control == NULL ? explicit_open(request, op)
+                                                   : lru_open(request, op);
+    good = good && run_arithmetic(request, op);
     if (good) {
         count_task(request);
         good = keep_results(request, op->writes);

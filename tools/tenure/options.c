@@ -14,6 +14,12 @@ static bool refuse(struct option_place place, const char *text, const char *want
     return false;
 }
 
+bool option_control(struct option_place place, const char *text, enum control_kind *out_control) {
+    *out_control = strcmp(text, "lru") == 0 ? CONTROL_LRU : CONTROL_EXPLICIT;
+    return *out_control == CONTROL_LRU || strcmp(text, "explicit") == 0 ||
+           refuse(place, text, "lru or explicit");
+}
+
 /* Decimal digits only. Returns what follows them, or NULL. */
 static const char *whole(const char *text, uint64_t *out_value) {
     char *end = NULL;

@@ -39,6 +39,12 @@ bool option_rate(struct option_place place, const char *text, double *out_bytes_
 /** "2us", "10 ms", "1s", "500ns" or "0": nanoseconds. */
 bool option_duration(struct option_place place, const char *text, uint64_t *out_ns);
 
+/* Who places keys and plaintexts. */
+enum control_kind { CONTROL_LRU, CONTROL_EXPLICIT };
+
+/** "lru" or "explicit". */
+bool option_control(struct option_place place, const char *text, enum control_kind *out_control);
+
 /* A budget: bytes, or a part of something known later. */
 struct budget {
     enum { BUDGET_BYTES, BUDGET_PERCENT, BUDGET_UNLIMITED } form;

@@ -2,6 +2,7 @@
 #include "placement.h"
 
 #include "base.h"
+#include "control.h"
 #include "room.h"
 
 #include <string.h>
@@ -124,6 +125,7 @@ static void count_load(struct placer *placer, const struct item *item, const tn_
     tally->paths[path].bytes += report->logical_bytes;
     if (item->kind == KIND_KEY) {
         tally->key_bytes[path] += report->logical_bytes;
+        tally->key_loads += tier == TIER_DEVICE;
     }
 }
 
@@ -213,15 +215,20 @@ tn_status placement_ensure(struct placer *placer, struct item *item, bool again)
 tn_status placement_read_done(struct placer *placer, struct item *item) {
     struct placement *placement = placer->placement;
     bool goes[TIER_COUNT] = {false};
+    bool is_last = false;
 
     pthread_mutex_lock(&placement->mutex);
-    if (--item->readers == 0 && item->users == 0) {
+    is_last = --item->readers == 0 && item->users == 0;
+    if (is_last) {
         for (int tier = 0; tier < TIER_COUNT; tier++) {
             goes[tier] = item->listed[tier];
             lru_remove(&placement->lru[tier], item, (enum tier)tier);
         }
     }
     pthread_mutex_unlock(&placement->mutex);
+    if (is_last && placer->control != NULL) {
+        return control_retire(placer, item);
+    }
     for (int tier = 0; tier < TIER_COUNT; tier++) {
         tn_status status = TN_OK;
 

@@ -26,6 +26,8 @@
 
 #include <pthread.h>
 
+struct control;
+
 struct placement {
     tn_manager *manager;
     const struct machine *machine;
@@ -41,6 +43,7 @@ struct placement {
 /* One worker's way to the placement. */
 struct placer {
     struct placement *placement;
+    struct control *control; /* of --control lru, which places instead; NULL: explicit */
     struct tally *tally;
     tn_stream stream; /* its copies to the device go there */
 };

@@ -116,11 +116,14 @@ static void leave(struct pool *pool, const struct ticket *ticket, bool done) {
 static bool serve(struct worker *worker, const struct ticket *ticket) {
     struct server *server = worker->server;
     uint64_t tenant = 1 + ticket->number % server->options.tenants;
+    uint64_t key_loads = worker->tally.key_loads;
     uint64_t digest = 0;
 
     switch (request_serve(worker, ticket->program, tenant, ticket->number, &digest)) {
     case REQUEST_DONE:
-        tally_add_latency(&worker->tally, now_ns(worker->pool) - ticket->came_ns);
+        tally_add_done(&worker->tally,
+                       (struct done){.ns = now_ns(worker->pool) - ticket->came_ns,
+                                     .key_loads = worker->tally.key_loads - key_loads});
         verifier_submit(server->verifier, ticket->program, tenant, ticket->number, digest);
         return true;
     case REQUEST_FAILED:
@@ -191,11 +194,19 @@ static bool make_worker(struct pool *pool, uint64_t index) {
         worker->stream = NULL;
         return false;
     }
+    if (server->device != NULL) {
+        worker->device = device_worker_create(server->device, worker->stream);
+        if (worker->device == NULL) {
+            return false;
+        }
+    }
     worker->server = server;
     worker->pool = pool;
     worker->index = index;
-    worker->placer = (struct placer){
-        .placement = &server->placement, .tally = &worker->tally, .stream = worker->stream};
+    worker->placer = (struct placer){.placement = &server->placement,
+                                     .control = server->has_control ? &server->control : NULL,
+                                     .tally = &worker->tally,
+                                     .stream = worker->stream};
     return true;
 }
 
@@ -204,6 +215,8 @@ static bool end_worker(struct server *server, struct worker *worker) {
     tn_status status = TN_OK;
 
     tally_add(&server->tally, &worker->tally);
+    device_worker_destroy(worker->device);
+    worker->device = NULL;
     if (worker->stream != NULL) {
         status = machine->ops->stream_destroy(machine->self, worker->stream);
     }

@@ -9,8 +9,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-static bool fail(const struct rehearsal *rehearsal, tn_status status, const char *doing,
-                 const char *id) {
+bool rehearsal_fail(const struct rehearsal *rehearsal, tn_status status, const char *doing,
+                    const char *id) {
     const struct workload *work = rehearsal->program->work;
     const char *op = rehearsal->op < work->op_count ? work->ops[rehearsal->op].name : "end";
     char *text = status_text(status);
@@ -40,16 +40,15 @@ static bool discard(struct rehearsal *rehearsal, uint32_t value) {
     }
     status = tn_manager_discard(rehearsal->scene->manager, owned->handle, NULL);
     if (status != TN_OK) {
-        return fail(rehearsal, status, "discarding", id_of(rehearsal, value));
+        return rehearsal_fail(rehearsal, status, "discarding", id_of(rehearsal, value));
     }
     owned->live = false;
     placement_gave_back(&rehearsal->placement);
     return true;
 }
 
-/* `reservation`: what holds its bytes; NULL: nothing. */
-static bool adopt(struct rehearsal *rehearsal, uint32_t value, tn_location at,
-                  const tn_reservation *reservation) {
+bool rehearsal_adopt(struct rehearsal *rehearsal, uint32_t value, tn_location at,
+                     const tn_reservation *reservation) {
     tn_manager *manager = rehearsal->scene->manager;
     struct rehearsed *owned = &rehearsal->owned[value];
     tn_payload payload = weightless_create(at, rehearsal->program->value_bytes[value]);
@@ -60,7 +59,7 @@ static bool adopt(struct rehearsal *rehearsal, uint32_t value, tn_location at,
 
     if (status != TN_OK) {
         tn_payload_destroy(payload);
-        return fail(rehearsal, status, "adopting", id_of(rehearsal, value));
+        return rehearsal_fail(rehearsal, status, "adopting", id_of(rehearsal, value));
     }
     owned->live = true;
     scene_add_value(rehearsal->scene, owned->handle, id_of(rehearsal, value));
@@ -71,15 +70,18 @@ static bool take_input(struct rehearsal *rehearsal, uint32_t value) {
     struct attempt attempt = {0};
     tn_status status = TN_OK;
 
-    if (!adopt(rehearsal, value, tn_location_pageable(), NULL)) {
+    if (!rehearsal_adopt(rehearsal, value, tn_location_pageable(), NULL)) {
         return false;
+    }
+    if (rehearsal->has_control) {
+        return rehearsal_move_in(rehearsal, value);
     }
     do {
         attempt_begin(&rehearsal->placer, &attempt);
         status = tn_manager_move(rehearsal->scene->manager, rehearsal->owned[value].handle,
                                  rehearsal->scene->machine.at, tn_location_none(), NULL, NULL);
     } while (attempt_again(&rehearsal->placer, &attempt, TIER_DEVICE, &status));
-    return status == TN_OK || fail(rehearsal, status, "moving", id_of(rehearsal, value));
+    return status == TN_OK || rehearsal_fail(rehearsal, status, "moving", id_of(rehearsal, value));
 }
 
 static bool take_inputs(struct rehearsal *rehearsal) {
@@ -115,7 +117,7 @@ static bool make_resident(struct rehearsal *rehearsal, struct workload_refs read
             status = placement_ensure(&rehearsal->placer, rehearsal_item(rehearsal, value), false);
         }
         if (status != TN_OK) {
-            return fail(rehearsal, status, "loading", id_of(rehearsal, value));
+            return rehearsal_fail(rehearsal, status, "loading", id_of(rehearsal, value));
         }
     }
     return true;
@@ -136,15 +138,16 @@ static bool make_results(struct rehearsal *rehearsal, struct workload_refs write
     }
     status = placement_reserve(&rehearsal->placer, bytes, "results", &reservation);
     if (status != TN_OK) {
-        return fail(rehearsal, status, "reserving room for", "its results");
+        return rehearsal_fail(rehearsal, status, "reserving room for", "its results");
     }
     for (uint32_t i = 0; good && i < writes.count; i++) {
-        good = adopt(rehearsal, program->work->refs[writes.first + i], rehearsal->scene->machine.at,
-                     &reservation);
+        good = rehearsal_adopt(rehearsal, program->work->refs[writes.first + i],
+                               rehearsal->scene->machine.at, &reservation);
     }
     status = tn_reservation_release(&reservation);
     placement_gave_back(&rehearsal->placement);
-    return good && (status == TN_OK || fail(rehearsal, status, "giving back", "its reservation"));
+    return good &&
+           (status == TN_OK || rehearsal_fail(rehearsal, status, "giving back", "its reservation"));
 }
 
 static bool retire_read(struct rehearsal *rehearsal, struct workload_refs reads) {
@@ -156,7 +159,7 @@ static bool retire_read(struct rehearsal *rehearsal, struct workload_refs reads)
             status = placement_read_done(&rehearsal->placer, rehearsal_item(rehearsal, value));
         }
         if (status != TN_OK) {
-            return fail(rehearsal, status, "dropping", id_of(rehearsal, value));
+            return rehearsal_fail(rehearsal, status, "dropping", id_of(rehearsal, value));
         }
     }
     return true;
@@ -169,7 +172,11 @@ static bool run_op(struct rehearsal *rehearsal) {
     bool good = false;
 
     mark_users(rehearsal, op->reads, true);
-    good = make_resident(rehearsal, op->reads) && make_results(rehearsal, op->writes);
+    if (rehearsal->has_control) {
+        good = rehearsal_run_lru(rehearsal, op);
+    } else {
+        good = make_resident(rehearsal, op->reads) && make_results(rehearsal, op->writes);
+    }
     mark_users(rehearsal, op->reads, false);
     for (uint32_t i = 0; good && i < op->frees.count; i++) {
         good = discard(rehearsal, work->refs[op->frees.first + i]);
@@ -183,18 +190,23 @@ static bool open_stage(struct rehearsal *rehearsal, uint32_t stage) {
     uint64_t bytes = rehearsal->program->stage_bytes[stage];
     tn_status status = TN_OK;
 
+    if (bytes > 0 && rehearsal->has_control) {
+        return rehearsal_open_workspace(rehearsal, bytes);
+    }
     if (bytes > 0) {
         status = placement_reserve(&rehearsal->placer, bytes, "workspace", &rehearsal->workspace);
     }
-    return status == TN_OK || fail(rehearsal, status, "reserving", "workspace");
+    return status == TN_OK || rehearsal_fail(rehearsal, status, "reserving", "workspace");
 }
 
 static bool close_stage(struct rehearsal *rehearsal) {
-    tn_status status = tn_reservation_release(&rehearsal->workspace);
+    tn_status status = rehearsal->stage_use.use == NULL
+                           ? tn_reservation_release(&rehearsal->workspace)
+                           : control_exit(&rehearsal->placer, &rehearsal->stage_use);
 
     rehearsal->workspace = (tn_reservation){NULL, 0};
     placement_gave_back(&rehearsal->placement);
-    return status == TN_OK || fail(rehearsal, status, "giving back", "workspace");
+    return status == TN_OK || rehearsal_fail(rehearsal, status, "giving back", "workspace");
 }
 
 /* All operations before `end`, from 0. */
@@ -247,6 +259,17 @@ static bool end_request(struct rehearsal *rehearsal) {
     return good;
 }
 
+/* For the plan of the operation in progress. */
+static bool prepare_stage(struct rehearsal *rehearsal) {
+    const struct workload *work = rehearsal->program->work;
+    uint32_t stage = work->ops[rehearsal->op].stage;
+
+    if (!rehearsal->has_control) {
+        return close_stage(rehearsal);
+    }
+    return rehearsal->op != work->stages[stage].first_op || open_stage(rehearsal, stage);
+}
+
 static bool run_requests(struct rehearsal *rehearsal, const struct rehearsal_options *options) {
     uint64_t op_count = rehearsal->program->work->op_count;
 
@@ -257,7 +280,7 @@ static bool run_requests(struct rehearsal *rehearsal, const struct rehearsal_opt
         }
     }
     return begin_request(rehearsal, options->requests, options->tenants) &&
-           run_ops(rehearsal, options->op - 1) && close_stage(rehearsal);
+           run_ops(rehearsal, options->op - 1) && prepare_stage(rehearsal);
 }
 
 /* ---- Setting up ---- */
@@ -299,7 +322,7 @@ static bool register_items(struct rehearsal *rehearsal, uint64_t tenants) {
         char *name = NULL;
 
         if (status != TN_OK) {
-            return fail(rehearsal, status, "registering", item->id);
+            return rehearsal_fail(rehearsal, status, "registering", item->id);
         }
         name = item->tenant == TENANT_SHARED || tenants == 1
                    ? text_copy(item->id)
@@ -334,27 +357,30 @@ static bool open_manager(struct rehearsal *rehearsal, const struct rehearsal_opt
     }
     status = scene_open_manager(scene, TN_MODE_CONCURRENT);
     if (status != TN_OK) {
-        return fail(rehearsal, status, "creating", "the manager");
+        return rehearsal_fail(rehearsal, status, "creating", "the manager");
     }
     if (!placement_init(&rehearsal->placement, scene->manager, &scene->machine)) {
         return false;
     }
     rehearsal->placer =
         (struct placer){.placement = &rehearsal->placement, .tally = &rehearsal->tally};
-    return true;
+    return register_items(rehearsal, options->tenants) &&
+           (options->control == CONTROL_EXPLICIT ||
+            rehearsal_open_control(rehearsal, budget_bytes[TIER_PINNED]));
 }
 
 bool rehearsal_open(struct rehearsal *rehearsal, struct scene *scene, const char *workload,
                     const struct rehearsal_options *options) {
     rehearsal->scene = scene;
     return load_program(rehearsal, workload, options) && open_manager(rehearsal, options) &&
-           register_items(rehearsal, options->tenants) && run_requests(rehearsal, options);
+           run_requests(rehearsal, options);
 }
 
 void rehearsal_close(struct rehearsal *rehearsal) {
-    if (rehearsal->workspace.record != NULL) {
+    if (rehearsal->workspace.record != NULL || rehearsal->stage_use.use != NULL) {
         close_stage(rehearsal);
     }
+    rehearsal_close_control(rehearsal);
     placement_fini(&rehearsal->placement);
     catalogue_fini(&rehearsal->catalogue);
     program_destroy(rehearsal->program);

@@ -8,12 +8,13 @@
  *   R2  Device bytes that a request allocates are reserved before and adopted or freed after.
  *   R3  Whatever way a request ends, it leaves no lease, reservation, buffer or ciphertext behind.
  *
- * Threads: the worker's; the arithmetic runs where the machine runs host functions of the stream,
- * while the request waits for the stream.
+ * Threads: the worker's; the arithmetic runs where the machine runs host functions of the stream, or
+ * on the device, while the request waits for the stream.
  */
 #ifndef TENURE_REQUEST_H
 #define TENURE_REQUEST_H
 
+#include "control.h"
 #include "evaluate.h"
 #include "server.h"
 
@@ -61,9 +62,12 @@ struct request {
     struct owned *owned; /* per value */
     tn_handle *handles;  /* of the operation in progress */
     size_t handle_count;
-    tn_lease lease;
-    tn_reservation results_reservation;
-    void *workspace; /* of the open stage */
+    tn_lease lease;        /* explicit control */
+    struct ask ask;        /* --control lru */
+    struct stay stay;      /* same: of the operation in progress */
+    struct stay stage_use; /* same: of the open stage; it holds the bytes of the workspace */
+    tn_reservation results_reservation; /* with --control lru it is the use's */
+    void *workspace;                    /* of the open stage */
     uint64_t workspace_bytes;
     tn_reservation workspace_reservation;
     struct task task;
@@ -86,9 +90,28 @@ enum request_end request_serve(struct worker *worker, size_t program_index, uint
 bool operation_run(struct request *request, uint64_t index);
 /** Reports a failing call of this request; returns false. */
 bool request_fail(struct request *request, tn_status status, const char *doing, const char *id);
+/** The same, with words of the caller's. */
+void request_complain(const struct request *request, const char *doing, const char *id,
+                      const char *why);
 /** Ends a ciphertext. */
 bool request_discard(struct request *request, uint32_t value);
+/** Begins the ask of a step of this request. (operation_lru.c) */
+void request_ask(struct request *request, const char *what);
 /** Where a value's buffer has its bytes. */
 void *buffer_bytes(const tn_buffer *buffer);
+
+/* ---- compute.c: the arithmetic. False after an error line; then nothing of it is queued. ---- */
+
+/** The digest begins. */
+bool compute_begin(struct request *request);
+/** With the workspace allocated; it is filled, perhaps when the stream gets there. */
+bool compute_open_stage(struct request *request);
+bool compute_close_stage(struct request *request);
+/** Queues an operation's arithmetic on the worker's stream. */
+bool compute_queue(struct request *request);
+/** Waits until nothing of it is queued. */
+tn_status compute_wait(struct request *request);
+/** After the last operation: waits for the stream; the evaluation then has the digest. */
+bool compute_end(struct request *request);
 
 #endif

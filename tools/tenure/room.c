@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "room.h"
 
+#include "control.h"
+
 enum { ATTEMPTS_MOST = 10000 };
 
 bool room_is_short(tn_status status) {
@@ -118,6 +120,16 @@ void attempt_begin(struct placer *placer, struct attempt *attempt) {
     pthread_mutex_unlock(&placer->placement->mutex);
 }
 
+bool attempt_goes_on(struct attempt *attempt) { return ++attempt->fruitless <= ATTEMPTS_MOST; }
+
+bool attempt_wait(struct placer *placer, struct attempt *attempt) {
+    if (!attempt_goes_on(attempt)) {
+        return false;
+    }
+    placer->tally->retries.waits++;
+    return wait_for_change(placer->placement, attempt->changes);
+}
+
 bool attempt_again(struct placer *placer, struct attempt *attempt, enum tier tier,
                    tn_status *status) {
     tn_status evicted = TN_OK;
@@ -126,7 +138,7 @@ bool attempt_again(struct placer *placer, struct attempt *attempt, enum tier tie
         return false;
     }
     placer->tally->retries.memory += *status == TN_ERR_DEVICE_MEMORY;
-    evicted = room_evict(placer, tier);
+    evicted = placer->control == NULL ? room_evict(placer, tier) : control_evict(placer);
     if (evicted == TN_OK) {
         return true;
     }
@@ -135,11 +147,7 @@ bool attempt_again(struct placer *placer, struct attempt *attempt, enum tier tie
         return false;
     }
     /* Without pinned memory there is another way, so nobody waits for it. */
-    if (tier != TIER_DEVICE || ++attempt->fruitless > ATTEMPTS_MOST) {
-        return false;
-    }
-    placer->tally->retries.waits++;
-    return wait_for_change(placer->placement, attempt->changes);
+    return tier == TIER_DEVICE && attempt_wait(placer, attempt);
 }
 
 static tn_status reserve_at(struct placer *placer, enum tier tier, uint64_t bytes,

@@ -29,6 +29,11 @@ void attempt_begin(struct placer *placer, struct attempt *attempt);
 /** After a refusal: evicts, or waits. False: `*status` is the result. */
 bool attempt_again(struct placer *placer, struct attempt *attempt, enum tier tier,
                    tn_status *status);
+/** Counts one that brought nothing. False: there were too many. */
+bool attempt_goes_on(struct attempt *attempt);
+/** Waits until another worker has let something go since the attempt began. False: nobody will, or
+ * there were too many attempts. */
+bool attempt_wait(struct placer *placer, struct attempt *attempt);
 
 /**
  * Reserves device bytes, evicting if need be; the time counts as stall.

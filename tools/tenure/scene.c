@@ -87,7 +87,8 @@ static void free_draft(struct draft *draft) {
 }
 
 void scene_close(struct scene *scene) {
-    tn_plan_destroy(scene->plan);
+    tn_plan_destroy(scene->own_plan);
+    tn_decision_drop(scene->decision);
     free_draft(&scene->draft);
     if (scene->manager != NULL) {
         end_lifetimes(scene);
@@ -214,6 +215,7 @@ void scene_want(struct scene *scene, tn_location at, uint64_t bytes, const char 
 tn_status scene_plan(struct scene *scene, const char *name) {
     const struct draft *draft = &scene->draft;
     tn_plan_spec spec = TN_PLAN_SPEC_INIT;
+    tn_status status = TN_OK;
 
     spec.name = name;
     spec.reclaim = draft->actions[TN_PHASE_RECLAIM];
@@ -224,5 +226,7 @@ tn_status scene_plan(struct scene *scene, const char *name) {
     spec.enter_count = draft->count[TN_PHASE_ENTER];
     spec.exit = draft->actions[TN_PHASE_EXIT];
     spec.exit_count = draft->count[TN_PHASE_EXIT];
-    return tn_plan_create(&spec, &scene->plan);
+    status = tn_plan_create(&spec, &scene->own_plan);
+    scene->plan = scene->own_plan;
+    return status;
 }

@@ -42,7 +42,9 @@ struct scene {
     size_t reservation_count, reservation_capacity;
     tn_stream streams[TN_CUDA_INDEX_MAX + 1][2]; /* per device: idle, busy; NULL: not made yet */
     struct draft draft;
-    tn_plan *plan;
+    const tn_plan *plan;
+    tn_plan *own_plan;     /* the plan, if it was drafted */
+    tn_decision *decision; /* else the decision that it is of */
 };
 
 /** Opens a machine of so many devices. False after an error line. */

@@ -20,7 +20,14 @@ static const char usage[] =
     "  --requests N         requests in all (40)\n"
     "  --workers N          threads that serve one request at a time each (1)\n"
     "  --stagger TIME       worker i starts i times this late (700ms)\n"
-    "  --control explicit   who places values: this program, step by step (explicit)\n"
+    "  --control KIND       who places keys and plaintexts (lru):\n"
+    "                         lru       the library's controller: each operation states what it "
+    "needs\n"
+    "                         explicit  this program, step by step\n"
+    "  --only keys          replay only the operations' reads of keys; a share as device budget "
+    "is\n"
+    "                       then of one tenant's keys and nothing else\n"
+    "  --log-decisions FILE write each decision of --control lru as a line of JSON\n"
     "  --scale A/B          scale of all bytes and of the link (1/64)\n"
     "  --device-budget B    bytes, or a share such as 75% of one tenant's keys plus, per worker,\n"
     "                       the most ciphertexts and workspace and two keys; or unlimited (75%)\n"
@@ -30,12 +37,22 @@ static const char usage[] =
     "  --clock KIND         of the simulated machine: virtual (with 1 worker) or real (real)\n"
     "  --machine TEXT       the simulated machine, such as \"dev:2 mem=64MiB link=host:12GBps\";\n"
     "                       instead of --link, --latency and --clock; not scaled\n"
-    "  --device NAME        sim:N or cuda:N (sim:0)\n"
+    "  --device NAME        sim:N, or cuda:N (or cuda) for a real one, whose kernels compute "
+    "(sim:0)\n"
     "  --cache DIR          where the values' files are kept ($XDG_CACHE_HOME/tenure)\n"
     "  --seed N             of all content (1)\n"
     "  --inject FAULT       flip, swap, early-free or torn-copy: a defect that must be found\n"
+    "                       (on a real device: swap)\n"
     "  --json               one JSON object instead of the table\n"
     "  --help               this text\n"
+    "\n"
+    "With both kinds of control a value that is not on the device comes from its file to pinned\n"
+    "memory and from there to the device, or straight to the device where pinned memory is "
+    "refused;\n"
+    "the least recently used one that nobody uses is dropped where room is needed, for its file "
+    "is\n"
+    "still there; plaintexts go after their last reader; ciphertexts stay. With --control lru the\n"
+    "policy is deterministic-tiered-lru without tiers: nothing is moved anywhere to make room.\n"
     "\n"
     "Exit status: 0 all requests served and right, 1 corruption or a failed request, 2 wrong "
     "usage\n"
@@ -47,6 +64,8 @@ enum {
     OPT_WORKERS,
     OPT_STAGGER,
     OPT_CONTROL,
+    OPT_ONLY,
+    OPT_LOG_DECISIONS,
     OPT_SCALE,
     OPT_DEVICE_BUDGET,
     OPT_PINNED_BUDGET,
@@ -67,6 +86,8 @@ static const struct option table[] = {{"tenants", required_argument, NULL, OPT_T
                                       {"workers", required_argument, NULL, OPT_WORKERS},
                                       {"stagger", required_argument, NULL, OPT_STAGGER},
                                       {"control", required_argument, NULL, OPT_CONTROL},
+                                      {"only", required_argument, NULL, OPT_ONLY},
+                                      {"log-decisions", required_argument, NULL, OPT_LOG_DECISIONS},
                                       {"scale", required_argument, NULL, OPT_SCALE},
                                       {"device-budget", required_argument, NULL, OPT_DEVICE_BUDGET},
                                       {"pinned-budget", required_argument, NULL, OPT_PINNED_BUDGET},
@@ -92,11 +113,11 @@ static bool read_clock(struct option_place place, const char *text, bool *out_vi
     return *out_virtual || strcmp(text, "real") == 0 || refuse(place, text, "virtual or real");
 }
 
-static bool read_injection(struct option_place place, const char *text, enum injection *out) {
-    static const char *const names[] = {"none", "flip", "swap", "early-free", "torn-copy"};
+static const char *const injection_names[] = {"none", "flip", "swap", "early-free", "torn-copy"};
 
-    for (size_t i = 1; i < sizeof names / sizeof names[0]; i++) {
-        if (strcmp(text, names[i]) == 0) {
+static bool read_injection(struct option_place place, const char *text, enum injection *out) {
+    for (size_t i = 1; i < sizeof injection_names / sizeof injection_names[0]; i++) {
+        if (strcmp(text, injection_names[i]) == 0) {
             *out = (enum injection)i;
             return true;
         }
@@ -116,7 +137,13 @@ static bool read_one(struct serve_options *options, int option, struct option_pl
     case OPT_STAGGER:
         return option_duration(place, text, &options->stagger_ns);
     case OPT_CONTROL:
-        return strcmp(text, "explicit") == 0 || refuse(place, text, "explicit");
+        return option_control(place, text, &options->control);
+    case OPT_ONLY:
+        options->only_keys = true;
+        return strcmp(text, "keys") == 0 || refuse(place, text, "keys");
+    case OPT_LOG_DECISIONS:
+        options->decision_log = text;
+        return true;
     case OPT_SCALE:
         return option_scale(place, text, &options->scale);
     case OPT_DEVICE_BUDGET:
@@ -137,7 +164,7 @@ static bool read_one(struct serve_options *options, int option, struct option_pl
         options->machine = text;
         return true;
     case OPT_DEVICE:
-        options->device = text;
+        options->device = strcmp(text, "cuda") == 0 ? "cuda:0" : text;
         return true;
     case OPT_CACHE:
         options->cache = text;
@@ -155,6 +182,7 @@ int serve_options_read(struct serve_options *options, int argc, char **argv) {
     int option = 0;
     int index = 0;
     bool describes_link = false;
+    bool is_real = false;
 
     *options = (struct serve_options){.tenants = 2,
                                       .workers = 1,
@@ -184,6 +212,22 @@ int serve_options_read(struct serve_options *options, int argc, char **argv) {
     }
     if (options->machine != NULL && describes_link) {
         complain("serve: --machine stands instead of --link, --latency and --clock");
+        return EXIT_USAGE;
+    }
+    if (options->decision_log != NULL && options->control != CONTROL_LRU) {
+        complain("serve: --log-decisions: only --control lru decides");
+        return EXIT_USAGE;
+    }
+    is_real = strncmp(options->device, "cuda:", 5) == 0;
+    if (is_real && (options->machine != NULL || describes_link)) {
+        complain("serve: --machine, --link, --latency and --clock describe a simulated machine, "
+                 "not %s",
+                 options->device);
+        return EXIT_USAGE;
+    }
+    if (is_real && options->inject != INJECT_NONE && options->inject != INJECT_SWAP) {
+        complain("serve: --inject %s needs a simulated machine; on %s there is swap",
+                 injection_names[options->inject], options->device);
         return EXIT_USAGE;
     }
     if (optind == argc) {

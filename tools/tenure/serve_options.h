@@ -21,7 +21,10 @@ struct serve_options {
     struct budget device_budget, pinned_budget;
     const char *machine; /* NULL: made from link, latency, clock and the device budget */
     const char *device, *cache;
+    const char *decision_log; /* NULL: none */
+    enum control_kind control;
     enum injection inject;
+    bool only_keys;
     bool virtual_time, json;
 };
 

@@ -3,6 +3,7 @@
 
 #include "base.h"
 #include "needs.h"
+#include "only_keys.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -26,6 +27,9 @@ static int load_programs(struct server *server) {
             free(error);
             return EXIT_USAGE;
         }
+        if (server->options.only_keys) {
+            workload_only_keys(work);
+        }
         server->programs[i] = program_create(work, server->options.scale);
         if (server->programs[i] == NULL) {
             workload_destroy(work);
@@ -42,7 +46,8 @@ static int judge_budgets(struct server *server, const struct needs *needs) {
                                   .tenants = options->tenants,
                                   .workers = options->workers,
                                   .device_budget = options->device_budget,
-                                  .pinned_budget = options->pinned_budget};
+                                  .pinned_budget = options->pinned_budget,
+                                  .only_keys = options->only_keys};
 
     needs_budgets(needs, &demand, server->budget_bytes);
     return needs_judge(needs, &demand, server->budget_bytes) ? EXIT_GOOD : EXIT_USAGE;
@@ -77,10 +82,10 @@ static int open_machine(struct server *server, const struct needs *needs) {
     }
     if (ops->capabilities == NULL || ops->host_function == NULL ||
         (ops->capabilities(server->machine.self) & TN_DRIVER_HOST_ADDRESSABLE) == 0) {
-        complain("serve: %s: the evaluator computes on the host, and the host cannot read this "
-                 "device's memory; use sim:N",
-                 server->options.device);
-        return EXIT_USAGE;
+        code = device_open(&server->machine, &server->device);
+        if (code != EXIT_GOOD) {
+            return code;
+        }
     }
     if (server->machine.virtual_time && server->options.workers > 1) {
         complain("serve: %" PRIu64 " workers need real time: virtual time moves when a thread "
@@ -114,6 +119,63 @@ static int make_files(struct server *server) {
     return EXIT_USAGE;
 }
 
+/* The anchor of requests that want bytes only: as small as a value can be. */
+static tn_status make_anchor(struct server *server, tn_payload *out) {
+    const uint64_t bytes = 8;
+    tn_buffer *buffer = NULL;
+    tn_status status =
+        tn_buffer_create(server->machine.driver, tn_location_pageable(), &bytes, 1, &buffer);
+
+    if (status == TN_OK) {
+        *out = tn_buffer_payload(buffer);
+    }
+    return status;
+}
+
+static int open_control(struct server *server) {
+    struct control *control = &server->control;
+    const char *log = server->options.decision_log;
+    tn_payload anchor;
+    tn_status status = TN_OK;
+
+    if (log != NULL && (server->log = decision_log_open(log)) == NULL) {
+        return EXIT_USAGE;
+    }
+    *control = (struct control){.manager = server->manager,
+                                .catalogue = &server->catalogue,
+                                .at = {tn_location_pinned(), server->machine.at},
+                                .pinned_budget = server->budget_bytes[TIER_PINNED],
+                                .log = server->log};
+    server->has_control = true;
+    status = make_anchor(server, &anchor);
+    if (status == TN_OK) {
+        status = control_open(control, anchor);
+    }
+    if (status != TN_OK) {
+        char *text = status_text(status);
+
+        complain("serve: no controller: %s", text);
+        free(text);
+        return EXIT_FAILED;
+    }
+    return EXIT_GOOD;
+}
+
+/* The controller evicts for the sake of budgets only: an unlimited device is one of the machine's size
+ * to it. */
+static uint64_t managed_bytes(const struct server *server, enum tier tier) {
+    const struct machine *machine = &server->machine;
+    uint64_t bytes = server->budget_bytes[tier];
+    tn_device_memory memory = {0};
+
+    if (bytes == UINT64_MAX && tier == TIER_DEVICE && server->options.control == CONTROL_LRU &&
+        machine->ops->device_memory(machine->self, machine->at.index, &memory) == TN_OK &&
+        memory.total_bytes <= INT64_MAX) {
+        bytes = memory.total_bytes;
+    }
+    return bytes;
+}
+
 static int create_manager(struct server *server) {
     tn_budget budgets[TIER_COUNT];
     tn_config config = TN_CONFIG_INIT;
@@ -121,15 +183,22 @@ static int create_manager(struct server *server) {
     tn_status status = TN_OK;
 
     for (int tier = 0; tier < TIER_COUNT; tier++) {
-        if (server->budget_bytes[tier] != UINT64_MAX) {
-            budgets[config.budget_count++] =
-                (tn_budget){.at = at[tier], .bytes = server->budget_bytes[tier]};
+        uint64_t bytes = managed_bytes(server, (enum tier)tier);
+
+        if (bytes != UINT64_MAX) {
+            budgets[config.budget_count++] = (tn_budget){.at = at[tier], .bytes = bytes};
         }
     }
     config.driver = server->machine.driver;
     config.budgets = budgets;
     config.mode = TN_MODE_CONCURRENT;
     config.trace_capacity = TN_TRACE_NONE;
+    /* With one worker every decision is the same each time, its state version too: then nothing
+     * changes between one call and the next. */
+    if (server->options.control == CONTROL_LRU && server->options.workers == 1) {
+        config.reaper = TN_REAPER_MANUAL;
+        server->reaps_by_hand = true;
+    }
     status = tn_manager_create(&config, &server->manager);
     if (status != TN_OK) {
         char *text = status_text(status);
@@ -141,7 +210,10 @@ static int create_manager(struct server *server) {
     if (!placement_init(&server->placement, server->manager, &server->machine)) {
         return EXIT_FAILED;
     }
-    return catalogue_register(&server->catalogue, server->manager) ? EXIT_GOOD : EXIT_FAILED;
+    if (!catalogue_register(&server->catalogue, server->manager)) {
+        return EXIT_FAILED;
+    }
+    return server->options.control == CONTROL_LRU ? open_control(server) : EXIT_GOOD;
 }
 
 int server_open(struct server *server) {
@@ -203,9 +275,14 @@ bool server_close(struct server *server) {
 
     inject_disarm(&server->inject);
     placement_fini(&server->placement);
-    if (server->manager != NULL) {
-        good = close_manager(server);
+    if (server->has_control) {
+        good = control_close(&server->control) == TN_OK;
     }
+    if (server->manager != NULL) {
+        good = close_manager(server) && good;
+    }
+    good = decision_log_close(server->log) && good;
+    device_close(server->device);
     machine_close(&server->machine);
     catalogue_fini(&server->catalogue);
     for (size_t i = 0; i < server->program_count; i++) {

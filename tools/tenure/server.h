@@ -8,6 +8,8 @@
 #define TENURE_SERVER_H
 
 #include "catalogue.h"
+#include "control.h"
+#include "device.h"
 #include "inject.h"
 #include "machine.h"
 #include "placement.h"
@@ -24,7 +26,8 @@ struct worker {
     struct server *server;
     struct pool *pool;
     uint64_t index;
-    tn_stream stream; /* its own; it waits for it after each operation */
+    tn_stream stream;             /* its own; it waits for it after each operation */
+    struct device_worker *device; /* NULL: the host computes */
     pthread_t thread;
     struct placer placer;
     struct tally tally; /* what it counts; others read it when the thread has ended */
@@ -35,10 +38,15 @@ struct server {
     struct program **programs;
     size_t program_count;
     struct machine machine;
+    struct device *device; /* the evaluator there; NULL: the host computes */
     struct catalogue catalogue;
     tn_manager *manager;
     uint64_t budget_bytes[TIER_COUNT]; /* UINT64_MAX: unlimited */
     struct placement placement;
+    struct control control; /* of --control lru */
+    bool has_control;
+    bool reaps_by_hand;       /* the manager has no thread for it */
+    struct decision_log *log; /* NULL: none */
     struct inject inject;
     struct verifier *verifier; /* owned by the caller of server_run() */
     struct worker *workers;    /* options.workers of them, when they have ended */

@@ -14,10 +14,10 @@ const char *path_name(enum path path) {
 
 const char *tier_name(enum tier tier) { return tier == TIER_PINNED ? "pinned" : "device"; }
 
-void tally_add_latency(struct tally *tally, uint64_t ns) {
-    tally->latency_ns = memory_reserve(tally->latency_ns, &tally->latency_capacity,
-                                       (size_t)tally->done + 1, sizeof *tally->latency_ns);
-    tally->latency_ns[tally->done++] = ns;
+void tally_add_done(struct tally *tally, struct done done) {
+    tally->requests = memory_reserve(tally->requests, &tally->request_capacity,
+                                     (size_t)tally->done + 1, sizeof *tally->requests);
+    tally->requests[tally->done++] = done;
 }
 
 static void add_traffic(struct traffic *sum, const struct traffic *part) {
@@ -25,9 +25,25 @@ static void add_traffic(struct traffic *sum, const struct traffic *part) {
     sum->bytes += part->bytes;
 }
 
+static void add_decisions(struct decisions *sum, const struct decisions *part) {
+    sum->entered += part->entered;
+    sum->hits += part->hits;
+    sum->decided += part->decided;
+    sum->again += part->again;
+    sum->stale += part->stale;
+    sum->unpinned += part->unpinned;
+    sum->explored += part->explored;
+    if (part->most_explored > sum->most_explored) {
+        sum->most_explored = part->most_explored;
+    }
+    for (int i = 0; i < REASON_COUNT; i++) {
+        sum->reasons[i] += part->reasons[i];
+    }
+}
+
 void tally_add(struct tally *sum, const struct tally *part) {
     for (uint64_t i = 0; i < part->done; i++) {
-        tally_add_latency(sum, part->latency_ns[i]); /* counts `done` */
+        tally_add_done(sum, part->requests[i]); /* counts `done` */
     }
     sum->failed += part->failed;
     sum->elapsed_ns = part->elapsed_ns > sum->elapsed_ns ? part->elapsed_ns : sum->elapsed_ns;
@@ -47,6 +63,8 @@ void tally_add(struct tally *sum, const struct tally *part) {
     sum->hits += part->hits;
     sum->misses += part->misses;
     sum->joined += part->joined;
+    sum->key_loads += part->key_loads;
+    add_decisions(&sum->decisions, &part->decisions);
     sum->retries.refused += part->retries.refused;
     sum->retries.gone += part->retries.gone;
     sum->retries.in_use += part->retries.in_use;
@@ -57,6 +75,6 @@ void tally_add(struct tally *sum, const struct tally *part) {
 }
 
 void tally_fini(struct tally *tally) {
-    free(tally->latency_ns);
-    tally->latency_ns = NULL;
+    free(tally->requests);
+    tally->requests = NULL;
 }

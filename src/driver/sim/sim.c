@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/atomic.h"
+#include "driver/driver_internal.h"
 
 /* Serials of machines; unique is all they need to be. */
 static _Atomic uint64_t last_serial;
@@ -47,7 +48,7 @@ tn_status tn__sim_null(void) { return tn__fail(TN_ERR_KIND, "the machine is NULL
 /* Life. */
 
 static void free_parts(tn_sim *sim) {
-    tn_driver_destroy(sim->driver);
+    tn__driver_discard(sim->driver); /* its memory has gone with the arenas */
     tn__cond_fini(&sim->changed);
     tn__mutex_fini(&sim->lock);
     tn__sim_free(sim->arenas);

@@ -31,7 +31,9 @@ tn_status tn__sim_code(tn_sim *sim, tn_status status, int64_t code) {
     return status;
 }
 
-int64_t tn__sim_last_code(tn_sim *sim) { return own.failed == (uint32_t)sim->serial ? own.code : 0; }
+int64_t tn__sim_last_code(tn_sim *sim) {
+    return own.failed == (uint32_t)sim->serial ? own.code : 0;
+}
 
 /* ---- Faults ----------------------------------------------------------------------------- */
 

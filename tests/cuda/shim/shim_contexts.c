@@ -92,6 +92,9 @@ CUresult shim_enter(CUcontext *out) {
 /* Starting. */
 
 SHIM CUresult CUDAAPI cuInit(unsigned flags) {
+#ifdef SHIM_MACHINE
+    shim_machine_start();
+#endif
     if (shim.init_code != 0)
         return (CUresult)shim.init_code;
     if (SHIM_INIT_CODE != 0)
@@ -241,7 +244,6 @@ static int capture_mode(void) { return (int)own.mode; }
 SHIM struct cuda_shim *cuda_shim_control(void);
 SHIM struct cuda_shim *cuda_shim_control(void) { return &shim; }
 
-SHIM void cuda_shim_reset(const tn_driver_ops *ops, void *self);
 SHIM void cuda_shim_reset(const tn_driver_ops *ops, void *self) {
     uint32_t i;
 

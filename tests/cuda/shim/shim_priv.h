@@ -33,5 +33,9 @@ CUresult shim_stream(CUstream stream, CUcontext context);
 /* Where memory is: what was allocated here, or pageable. */
 tn_location shim_locate(const void *pointer);
 void shim_ranges_reset(void);
+/* The library's own start; see cuda_shim.h. */
+SHIM void cuda_shim_reset(const tn_driver_ops *ops, void *self);
+/* The machine of the variant "machine". */
+void shim_machine_start(void);
 
 #endif

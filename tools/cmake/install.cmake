@@ -24,7 +24,7 @@ install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md
 # ---- CMake ----
 install(EXPORT tenure-targets NAMESPACE tenure:: DESTINATION ${tn_cmake_dir}
   COMPONENT tenure_development)
-configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/tenure-config.cmake.in
+configure_package_config_file(${PROJECT_SOURCE_DIR}/tools/cmake/tenure-config.cmake.in
   ${tn_out}/tenure-config.cmake INSTALL_DESTINATION ${tn_cmake_dir}
   NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file(${tn_out}/tenure-config-version.cmake
@@ -55,7 +55,7 @@ foreach(lib ${TN_STATIC_LIBRARIES})
     string(APPEND tn_pc_private " -l${lib}")
   endif()
 endforeach()
-configure_file(${PROJECT_SOURCE_DIR}/cmake/tenure.pc.in ${tn_out}/tenure.pc @ONLY)
+configure_file(${PROJECT_SOURCE_DIR}/tools/cmake/tenure.pc.in ${tn_out}/tenure.pc @ONLY)
 install(FILES ${tn_out}/tenure.pc DESTINATION ${tn_pc_dir} COMPONENT tenure_development)
 
 # ---- the program ----

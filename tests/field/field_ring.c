@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: MIT */
+/* Field cases of file sources and their ring: F-E08, F-C10, F-A12, F-F05. */
+#include "memory_util.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <xxhash.h>
+
+#include "value/value_priv.h"
+
+#define BYTES 65536u
+
+static tn_manager *manager_with_ring(struct spec *f, const tn_budget *budgets, size_t count,
+                                     uint64_t block_bytes, uint32_t blocks) {
+    tn_config config = spec_config(f);
+
+    config.budgets = budgets;
+    config.budget_count = count;
+    config.ring_block_bytes = block_bytes;
+    config.ring_blocks = blocks;
+    return spec_manager_with(f, &config);
+}
+
+/* ---- F-E08 A bounded pinned ring ---- */
+
+enum { KEYS = 8 };
+
+static void eight_keys_at_the_speed_of_the_link(struct spec *f, tn_manager *m, tn_handle *h) {
+    uint64_t begin = hm_now(f);
+
+    for (uint64_t i = 0; i < KEYS; i++) {
+        ensure(m, h[i], C0);
+        assert_int_equal(hm_memory(f, N).live_bytes, BYTES);
+    }
+    assert_true(hm_now(f) - begin >= 43253760u);
+    assert_true(hm_now(f) - begin <= 48060 * MS / 1000); /* the link is busy 90 % of it */
+    for (uint64_t i = 0; i < KEYS; i++)
+        assert_true(hm_is_piece(m, h[i], C0, i));
+    assert_int_equal(hm_memory(f, N).peak_bytes, BYTES);
+    assert_int_equal(hm_pinned(f).ring_bytes, BYTES);
+    assert_int_equal(used(m, P), 0);
+    assert_int_equal(reserved(m, P), 0);
+    assert_peaks(m, P, 0, KEY);
+    hm_conserved(f, m);
+}
+
+static void f_e08_a_bounded_pinned_ring(void **state) {
+    struct spec *f = *state;
+    spec_machine(f, "dev:1 link=host:25MBps");
+    tn_manager *m = manager_with_ring(f, NULL, 0, 16384, 4);
+    const char *path = hm_file("keys", KEY, KEYS);
+    tn_handle h[KEYS];
+
+    for (uint64_t i = 0; i < KEYS; i++)
+        h[i] = hm_register(m, path, i, KEY, P);
+    eight_keys_at_the_speed_of_the_link(f, m, h);
+    for (int i = 0; i < KEYS; i++)
+        drop(m, h[i], C0);
+    for (uint64_t i = 0; i < 4; i++) { /* blocks whose copy fails are back in the ring */
+        spec_fault(f, TN_SIM_COPY, 1 + 2 * i, 1, TN_ERR_DRIVER, 700);
+        assert_status(tn_manager_ensure(m, h[i], C0, NULL, NULL), TN_ERR_DRIVER);
+        assert_int_equal(spec_repair(f), 1);
+    }
+    eight_keys_at_the_speed_of_the_link(f, m, h);
+}
+
+struct loaders {
+    tn_manager *m;
+    tn_handle h[KEYS];
+};
+
+static const char *load_one(int index, void *arg) {
+    struct loaders *l = arg;
+
+    TN_WORKER_STATUS(tn_manager_ensure(l->m, l->h[index], C0, NULL, NULL), TN_OK);
+    return NULL;
+}
+
+/* The same by eight threads at once: the ring pushes back. */
+static void f_e08_the_ring_never_grows_with_demand(void **state) {
+    struct spec *f = *state;
+    spec_machine(f, "dev:1 link=host:500MBps clock=threads");
+    struct loaders l = {.m = manager_with_ring(f, NULL, 0, 16384, 4)};
+    const char *path = hm_file("keys", KEY, KEYS);
+
+    for (uint64_t i = 0; i < KEYS; i++)
+        l.h[i] = hm_register(l.m, path, i, KEY, P);
+    for (int round = 0; round < 3; round++) {
+        assert_null_text(tn_test_workers_run(KEYS, load_one, &l));
+        for (uint64_t i = 0; i < KEYS; i++) {
+            assert_true(hm_is_piece(l.m, l.h[i], C0, i));
+            hm_wait_legacy(f);
+            drop(l.m, l.h[i], C0);
+        }
+    }
+    assert_int_equal(hm_memory(f, N).peak_bytes, BYTES);
+    hm_conserved(f, l.m);
+}
+
+/* ---- F-C10 The pinned source of a queued copy is not refilled ---- */
+
+static struct spec *watched;
+static tn_stream watched_stream;
+static uint64_t unfinished; /* reads into the block while a copy out of it was not complete */
+
+static ssize_t watching_read(int descriptor, const struct iovec *pieces, int count, off_t offset) {
+    unfinished += !spec_idle(watched, watched_stream);
+    return tn__file_system.read(descriptor, pieces, count, offset);
+}
+
+static void f_c10_the_source_of_a_queued_copy_is_not_refilled(void **state) {
+    const tn_budget budgets[] = {{P, BYTES}, {C0, 3 * BYTES}};
+    struct spec *f = *state;
+    spec_machine(f, "dev:1 link=host:100MBps");
+    tn_manager *m = manager_with_ring(f, budgets, 2, BYTES, 1);
+    const char *path = hm_file("values", BYTES, 3);
+    tn__file_layer layer = tn__file_system;
+    tn_handle h[3];
+
+    watched = f;
+    watched_stream = spec_stream(f, 0);
+    unfinished = 0;
+    layer.read = watching_read;
+    for (uint64_t i = 0; i < 3; i++)
+        h[i] = hm_register(m, path, i, BYTES, P);
+    uint64_t before = version(m);
+    tn__files = &layer;
+    for (uint64_t i = 0; i < 3; i++) {
+        tn_report report = TN_REPORT_INIT;
+        assert_ok(tn_manager_ensure(m, h[i], C0, watched_stream, &report));
+        assert_ok(tn_sim_queue_delay(f->sim, watched_stream, 5 * MS)); /* before the next copy */
+        if (i < 2)
+            assert_ok(tn_sim_advance(f->sim, 5 * MS));
+    }
+    hm_files_restore();
+    spec_finish(f);
+    assert_int_equal(unfinished, 0);
+    assert_int_equal(version(m) - before, 3);
+    for (uint64_t i = 0; i < 3; i++)
+        assert_true(hm_is_piece(m, h[i], C0, i));
+    assert_int_equal(used(m, P), 0);
+    assert_peaks(m, P, 0, BYTES);
+    assert_int_equal(used(m, C0), 3 * BYTES);
+    hm_conserved(f, m);
+}
+
+/* The stream is stalled when the copy is queued: it ends after the stall, and so does the call. */
+static void f_c10_the_copy_behind_a_stall_is_waited_for(void **state) {
+    const tn_budget budgets[] = {{P, BYTES}, {C0, 3 * BYTES}};
+    struct spec *f = *state;
+    tn_manager *m = manager_with_ring(f, budgets, 2, BYTES, 1);
+    tn_stream s = spec_stream(f, 0);
+    const char *path = hm_file("values", BYTES, 3);
+    tn_handle h[3];
+
+    for (uint64_t i = 0; i < 3; i++)
+        h[i] = hm_register(m, path, i, BYTES, P);
+    for (uint64_t i = 0; i < 3; i++) {
+        assert_ok(tn_sim_queue_delay(f->sim, s, 5 * MS));
+        assert_ok(tn_manager_ensure(m, h[i], C0, s, NULL));
+        assert_int_equal(hm_now(f), 5 * MS * (i + 1));
+        assert_true(hm_is_piece(m, h[i], C0, i));
+    }
+    hm_conserved(f, m);
+}
+
+/* The same where the block is a temporary payload in pinned memory. */
+static void f_c10_a_temporary_payload_outlives_its_copy(void **state) {
+    struct spec *f = *state;
+    tn_manager *m = MANAGER(f, {N, BYTES}, {C0, 3 * BYTES});
+    tn_stream s = spec_stream(f, 0);
+    tn_handle h[3];
+
+    for (uint64_t i = 0; i < 3; i++) {
+        tt_source *source = spec_source(f);
+        source->seed = i + 1;
+        h[i] = hm_source(m, source, BYTES, N);
+    }
+    uint64_t before = version(m);
+    for (uint64_t i = 0; i < 3; i++) {
+        assert_ok(tn_sim_queue_delay(f->sim, s, 5 * MS));
+        assert_ok(tn_manager_ensure(m, h[i], C0, s, NULL));
+        assert_int_equal(hm_now(f), 5 * MS * (i + 1));
+    }
+    assert_int_equal(version(m) - before, 3);
+    for (uint64_t i = 0; i < 3; i++)
+        assert_true(hm_holds(m, h[i], C0, i + 1));
+    assert_peaks(m, N, 0, BYTES);
+    assert_int_equal(used(m, N), 0);
+    hm_conserved(f, m);
+}
+
+/* ---- F-A12 The file is not what the registration said ---- */
+
+static void flip(const char *path, off_t at) {
+    unsigned char byte;
+    int descriptor = open(path, O_RDWR);
+
+    assert_int_equal(pread(descriptor, &byte, 1, at), 1);
+    byte ^= 0x10;
+    assert_int_equal(pwrite(descriptor, &byte, 1, at), 1);
+    assert_int_equal(close(descriptor), 0);
+}
+
+static uint64_t hash_of_piece(void) {
+    static unsigned char piece[KEY];
+
+    for (uint64_t i = 0; i < KEY; i++)
+        piece[i] = hm_byte(0, i);
+    return XXH3_64bits(piece, KEY);
+}
+
+static tn_handle register_with_checksum(tn_manager *m, const char *path) {
+    tn_value_spec spec = TN_VALUE_SPEC_INIT;
+    tn_source source = TN_SOURCE_INIT;
+    tn_handle h = {0, 0, NULL};
+
+    spec.type = tn_buffer_type();
+    spec.logical_bytes = spec.storage_bytes = KEY;
+    spec.replica_mode = TN_REPLICABLE;
+    spec.recoverability = TN_RECONSTRUCTIBLE;
+    source.kind = TN_SOURCE_FILE;
+    source.path = path;
+    source.flags = TN_SOURCE_CHECKSUM;
+    source.checksum = hash_of_piece();
+    assert_ok(tn_manager_register_source(m, &spec, &source, P, &h));
+    return h;
+}
+
+/* Refused without a trace, at P or through the ring at C0. */
+static void expect_unusable(struct spec *f, tn_manager *m, tn_handle h, tn_location at) {
+    uint64_t before = version(m);
+
+    assert_status(tn_manager_ensure(m, h, at, NULL, NULL), TN_ERR_MATERIALIZATION);
+    assert_int_equal(version(m), before);
+    assert_int_equal(used(m, P), 0);
+    assert_int_equal(reserved(m, P), 0);
+    assert_int_equal(value(m, h).has_source, 1);
+    assert_int_equal(replicas(m, h), 0);
+    hm_conserved(f, m);
+}
+
+static void f_a12_the_file_is_not_what_the_registration_said(void **state) {
+    const tn_location places[] = {P, C0};
+    struct hm_files files;
+    struct spec *f = *state;
+
+    hm_files_count(&files);
+    for (size_t i = 0; i < 2; i++) {
+        tn_manager *m = MANAGER(f, {P, KEY}, {C0, KEY});
+        const char *path = hm_file("key", KEY, 1);
+        assert_int_equal(truncate(path, 134144), 0);
+        tn_handle h = hm_register(m, path, 0, KEY, P), checked;
+        expect_unusable(f, m, h, places[i]);
+        assert_status(tn_manager_ensure(m, h, places[i], NULL, NULL), TN_ERR_MATERIALIZATION);
+        assert_int_equal(tn_last_error()->expected, KEY);
+        assert_int_equal(tn_last_error()->actual, 134144);
+        assert_peaks(m, P, 0, KEY);
+        hm_rewrite(path, KEY, 1);
+        ensure(m, h, places[i]);
+        assert_true(hm_is_piece(m, h, places[i], 0));
+        drop(m, h, places[i]);
+        checked = register_with_checksum(m, path);
+        flip(path, 77777);
+        expect_unusable(f, m, checked, places[i]);
+        flip(path, 77777);
+        ensure(m, checked, places[i]);
+        assert_true(hm_is_piece(m, checked, places[i], 0));
+        drop(m, checked, places[i]);
+        hm_conserved(f, m);
+        spec_destroy(f, m);
+    }
+    assert_int_equal(files.open_now, 0);
+    hm_files_restore();
+}
+
+/* ---- F-F05 The file itself is the slow tier ---- */
+
+/* The file layer has no entry that creates or writes: what it counts is all that happens. */
+static void f_f05_the_file_itself_is_the_slow_tier(void **state) {
+    enum { COUNT = 77 };
+    const tn_location places[] = {P, C0};
+    struct spec *f = *state;
+    tn_manager *m = MANAGER(f);
+    const char *path = hm_file("keys", KEY, COUNT);
+    struct hm_files files;
+    tn_handle h[COUNT];
+
+    for (uint64_t i = 0; i < COUNT; i++)
+        h[i] = hm_register(m, path, i, KEY, P);
+    for (int round = 0; round < 4; round++) {
+        tn_location at = places[round / 2];
+        hm_files_count(&files);
+        for (int i = 0; i < COUNT; i++)
+            ensure(m, h[i], at);
+        hm_files_restore();
+        assert_int_equal(files.bytes, 10407936);
+        assert_int_equal(files.opens, COUNT);
+        assert_int_equal(files.open_now, 0);
+        assert_in_range(files.most_reads, 1, 3);
+        assert_true(files.ascending);
+        for (uint64_t i = 0; i < COUNT; i++) {
+            assert_true(hm_is_piece(m, h[i], at, i));
+            drop(m, h[i], at);
+        }
+    }
+    hm_conserved(f, m);
+}
+
+static const struct CMUnitTest tests[] = {
+    SPEC_BOTH(f_e08_a_bounded_pinned_ring),
+    SPEC_CONCURRENT(f_e08_the_ring_never_grows_with_demand),
+    SPEC_BOTH(f_c10_the_source_of_a_queued_copy_is_not_refilled),
+    SPEC_BOTH(f_c10_the_copy_behind_a_stall_is_waited_for),
+    SPEC_BOTH(f_c10_a_temporary_payload_outlives_its_copy),
+    SPEC_BOTH(f_a12_the_file_is_not_what_the_registration_said),
+    SPEC_BOTH(f_f05_the_file_itself_is_the_slow_tier),
+};
+
+TN_TEST_MAIN("field.ring", tests)

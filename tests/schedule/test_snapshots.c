@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What snapshots say of leases, holds and transitions that are under way (S1, M51).
+ */
+#include "scenario.h"
+
+static uint64_t version_before;
+
+/* ---- Snapshots ---- */
+
+static void visit_twice(void *argument) {
+    uint32_t value = *(const uint32_t *)argument;
+    (void)world_visit(value, P);
+    (void)world_visit(value, P);
+}
+
+static void toggle_pinned(void *argument) {
+    (void)argument;
+    SCHED_OK(world_ensure(2, N));
+    SCHED_OK(world_drop(2, N));
+}
+
+/* Every effect is 1, and lasts until the next of its own thread: so their number tells how many
+ * stand, odd or even. */
+static void look_on(void *argument) {
+    look l[2];
+    (void)argument;
+    for (int i = 0; i < 2; i++) {
+        world_snapshot(&l[i]);
+        if (!l[i].head.exact)
+            continue;
+        uint64_t standing = l[i].head.lease_count + l[i].used[1] / WORLD_BYTES;
+        SCHED_EQUAL((l[i].head.state_version - version_before) % 2, standing % 2);
+        SCHED_EQUAL(l[i].uses, l[i].head.lease_count);
+    }
+    SCHED_CHECK(!l[0].head.exact || !l[1].head.exact ||
+                l[0].head.state_version <= l[1].head.state_version);
+    if (l[0].head.exact && l[1].head.exact && l[0].head.state_version == l[1].head.state_version)
+        SCHED_EQUAL(l[0].head.lease_count, l[1].head.lease_count);
+}
+
+static void snapshot_leases_body(void) {
+    world_begin(TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 4, 4, 4);
+    world_on_host(2);
+    SCHED_OK(tn_manager_state_version(W.m, &version_before));
+    RUN({"visit 0", visit_twice, (void *)&zero}, {"visit 1", visit_twice, (void *)&one},
+        {"look", look_on, NULL});
+    world_end();
+}
+SCENARIO(snapshot_leases, 60)
+
+static void snapshot_commit_body(void) {
+    world_begin(TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 4, 4, 4);
+    world_on_host(3);
+    SCHED_OK(tn_manager_state_version(W.m, &version_before));
+    RUN({"visit", visit_twice, (void *)&zero}, {"toggle", toggle_pinned, NULL},
+        {"look", look_on, NULL});
+    world_end();
+}
+SCENARIO(snapshot_commit, 60)
+
+/* A record that is a lease of one value, then a hold of another: no look mixes the two. */
+static void lend_and_hold(void *argument) {
+    (void)argument;
+    for (int i = 0; i < 2; i++) {
+        tn_hold hold;
+        (void)world_visit(0, P);
+        SCHED_OK(tn_manager_hold(W.m, &W.values[1], 1, P, &hold));
+        SCHED_OK(tn_hold_release(&hold));
+        W.lifetimes += 2;
+    }
+}
+
+static void look_at_lives(void *argument) {
+    tn_materialization_info c;
+    (void)argument;
+    for (int i = 0; i < 2; i++) {
+        world_counts(0, &c);
+        SCHED_EQUAL(c.hold_count, 0);
+        world_counts(1, &c);
+        SCHED_EQUAL(c.use_count, 0);
+    }
+}
+
+static void lives_body(void) {
+    world_begin(TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 4, 4, 4);
+    world_on_host(2);
+    RUN({"lend", lend_and_hold, NULL}, {"look", look_at_lives, NULL});
+    world_end();
+}
+SCENARIO(lives, 40)
+
+/* A refusal counts the uses of a value that nobody holds: while it is being made, a hold of another
+ * value ends, and its record becomes a lease of this one. */
+static volatile int begun, tried;
+
+static void hold_then_lend(void *argument) {
+    (void)argument;
+    for (int i = 1; i <= 2; i++) {
+        tn_hold hold;
+        loan l;
+        SCHED_OK(tn_manager_hold(W.m, &W.values[1], 1, P, &hold));
+        while (begun < i)
+            sched_pause_here();
+        SCHED_OK(tn_hold_release(&hold));
+        SCHED_OK(world_borrow(&zero, 1, P, &l));
+        while (tried < i)
+            sched_pause_here();
+        world_return(&l, 0);
+        W.lifetimes += 2;
+    }
+}
+
+static void drop_lent(void *argument) {
+    (void)argument;
+    for (int i = 1; i <= 2; i++) {
+        begun = i;
+        SCHED_EQUAL(world_drop(0, P), TN_ERR_IN_USE);
+        SCHED_EQUAL(tn_last_error()->hold_count, 0);
+        SCHED_CHECK(tn_last_error()->use_count == 1 || tn_last_error()->use_count == 2);
+        tried = i;
+    }
+}
+
+static void lives_refused_body(void) {
+    loan l;
+    world_begin(TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 4, 4, 4);
+    world_on_host(2);
+    SCHED_OK(world_borrow(&zero, 1, P, &l));
+    RUN({"lend", hold_then_lend, NULL}, {"drop", drop_lent, NULL});
+    world_return(&l, 0);
+    world_end();
+}
+SCENARIO(lives_refused, 80)
+
+/* A lease that is being released is a use until it is pending: each look counts it once. */
+static void release_with_work(void *argument) {
+    loan l;
+    (void)argument;
+    SCHED_OK(world_borrow(&one, 1, C0, &l));
+    world_use(&l, 1000);
+    world_return(&l, 0);
+}
+
+static void look_at_release(void *argument) {
+    (void)argument;
+    for (int i = 0; i < 3; i++) {
+        look l;
+        world_snapshot(&l);
+        uint64_t effects = l.head.state_version - version_before;
+        if (!l.head.exact)
+            continue;
+        SCHED_EQUAL(l.head.lease_count, effects == 1);
+        SCHED_EQUAL(l.head.pending_lease_count, effects == 2);
+        SCHED_EQUAL(l.uses, effects == 1);
+        SCHED_EQUAL(l.pending, effects == 2);
+    }
+}
+
+static void snapshot_release_body(void) {
+    world_begin(TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 4, 4, 4);
+    world_on_device();
+    SCHED_OK(tn_manager_state_version(W.m, &version_before));
+    RUN({"release", release_with_work, NULL}, {"look", look_at_release, NULL});
+    world_end();
+}
+SCENARIO(snapshot_release, 40)
+
+REACHES(tn__branch_snapshot_again, tn__branch_snapshot_inexact, tn__branch_pending_completed)
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(snapshot_leases),
+    cmocka_unit_test(snapshot_commit),
+    cmocka_unit_test(lives),
+    cmocka_unit_test(lives_refused),
+    cmocka_unit_test(snapshot_release),
+    cmocka_unit_test(reaches),
+};
+
+TN_TEST_MAIN("schedule.snapshots", tests)
