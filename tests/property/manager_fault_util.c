@@ -266,6 +266,7 @@ bool again(run *r, side *s, tn_status status) {
         return false;
     }
     say(r, "     no memory; again\n");
+    r->out_of_memory = false;
     r->tally->hits[r->now->op][status]++;
     return nothing_happened(r, s) && read_devices(r);
 }
@@ -283,7 +284,8 @@ void tell_stop(run *r, side *s, tn_status status) {
     s->model.stop = (tm_stop){.on = false};
     if (status != TN_ERR_PLAN_EXEC)
         return;
-    bool memory = r->out_of_memory && e->cause_status == TN_ERR_HOST_MEMORY;
+    /* a source of ours that says the same has a code */
+    bool memory = r->out_of_memory && e->cause_status == TN_ERR_HOST_MEMORY && e->native_code == 0;
     bool observed = r->world.fault_count && r->world.faults[0].observe;
     s->model.stop = (tm_stop){.on = memory || observed,
                               .phase = e->phase,

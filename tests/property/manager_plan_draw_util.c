@@ -127,6 +127,37 @@ size_t choose_plan(const side *s, uint32_t x) {
     return x % 4 == 3 ? x / 4 % have : (s->plans_made - 1) % RUN_PLANS;
 }
 
+/* ---- Pinned memory --------------------------------------------------------------------------- */
+
+static bool pins(side *s, const tm_list *list) {
+    tn_location pinned = tn_location_pinned();
+    for (size_t i = 0; i < list->count; i++) {
+        const tn_action *a = &list->actions[i];
+        tm_value *v = tm_find(&s->model, a->handle);
+        if (a->at.kind == TN_LOCATION_PINNED || (v && tm_resident(v, pinned)) ||
+            (v && v->has_source && v->source_at.kind == TN_LOCATION_PINNED))
+            return true;
+    }
+    return false;
+}
+
+/*
+ * Freeing pinned memory waits for all work of the machine, and whether it is freed at once is the
+ * library's affair. In the middle of a plan that would decide which leases the next step finds
+ * complete, so a plan that may free some runs on an idle machine.
+ */
+bool idle_for(run *r, side *s, const tm_plan *plan) {
+    uint64_t idle = r->world.now;
+    if (!pins(s, &plan->reclaim) && !pins(s, &plan->enter) && !pins(s, &plan->exit))
+        return true;
+    for (size_t i = 0; i < r->world.stream_count; i++)
+        if (r->world.streams[i].busy_until > idle)
+            idle = r->world.streams[i].busy_until;
+    uint64_t ns = idle - r->world.now;
+    tm_world_advance(&r->world, ns);
+    return ns == 0 || tn_sim_advance(r->sim, ns) == TN_OK || differ(r, "time stands still");
+}
+
 /* ---- The readable sequence ------------------------------------------------------------------- */
 
 void say_list(run *r, const char *what, const tm_list *list) {

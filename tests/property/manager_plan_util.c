@@ -280,6 +280,8 @@ static bool run_execute(run *r, side *s, const call *c) {
     say_options(r, &o);
     say_list(r, "then", &plan.enter);
     say(r, "\n");
+    if (!idle_for(r, s, &plan))
+        return false;
     tn_status status = execute(r, s, c, &plan, &o, out);
     tn_status refused = refusal(r, &plan);
     if (refused != TN_OK)

@@ -55,8 +55,9 @@
     X(LOCATIONS, 1)                                                                                \
     X(TRACE, 1)                                                                                    \
     X(CLEAR_TRACE, 1)                                                                              \
-    X(STEP, 2) X(CLOSE, 1) X(CREATE, 1) X(USE, 5) X(ADVANCE, 5) X(PLAN, 6) X(EXPLAIN, 6)           \
-        X(EXECUTE, 9) X(SCOPE, 6) X(ENTER, 7) X(EXIT, 6) X(SCOPE_DESTROY, 2) X(SCOPE_READ, 1)
+    X(STEP, 2)                                                                                     \
+    X(CLOSE, 1) X(CREATE, 1) X(USE, 5) X(ADVANCE, 5) X(PLAN, 6) X(EXPLAIN, 6) X(EXECUTE, 9)        \
+        X(SCOPE, 6) X(ENTER, 7) X(EXIT, 6) X(SCOPE_DESTROY, 2) X(SCOPE_READ, 1)
 
 enum op {
 #define OP_ENUM(name, weight) OP_##name,
@@ -303,6 +304,7 @@ bool run_scope(run *r, side *s, const call *c);
 /* Plans and sequences, from the numbers of a call; mistakes included. */
 void draw_plan(run *r, side *s, const call *c, tm_plan *out);
 void draw_sequence(run *r, side *s, const call *c, tm_plan *out);
+bool idle_for(run *r, side *s, const tm_plan *plan);
 void say_list(run *r, const char *what, const tm_list *list);
 void say_options(run *r, const tm_options *o);
 void say_plan(run *r, const tm_plan *plan);

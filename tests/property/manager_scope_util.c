@@ -175,6 +175,8 @@ static bool run_enter(run *r, side *s, const call *c) {
         return true;
     tm_scope *scope = &s->model.scopes[i];
     say(r, "scope %zu\n", i);
+    if (!idle_for(r, s, &scope->plan))
+        return false;
     arm_faults(r, c);
     tn_status status = tn_scope_enter(s->scopes[i]);
     if (again(r, s, status)) { /* nothing ran, but it is consumed (M203) */
@@ -207,6 +209,8 @@ static bool run_exit(run *r, side *s, const call *c) {
     tm_scope *scope = &s->model.scopes[i];
     bool entered = scope->state == TM_ENTERED;
     say(r, "scope %zu\n", i);
+    if (!idle_for(r, s, &scope->plan))
+        return false;
     r->closing = s->scopes[i];
     tn_status status;
     do {
