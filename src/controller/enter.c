@@ -92,8 +92,8 @@ void tn__use_let_go(tn_use *use) {
         const tn_reservation *r = &use->reservations[--use->reserved];
         end_one(r->record, r->generation);
     }
-    if (use->scope)
-        tn__scope_let_go(use->scope);
+    if (use->scope && tn__scope_close(use->scope) == TN_ERR_REENTRANCY)
+        tn__scope_let_go(use->scope); /* else it is closed for its report (C137) */
     tn__error_restore(&kept);
 }
 

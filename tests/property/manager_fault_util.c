@@ -270,6 +270,14 @@ bool again(run *r, side *s, tn_status status) {
     return nothing_happened(r, s) && read_devices(r);
 }
 
+/* While the reservations of a failed entry still stand. */
+static void follow_vain_step(void *context) {
+    run *r = context;
+    for (uint32_t i = 0; i < RUN_MANAGERS; i++)
+        follow_vain_loads(r, &r->sides[i]);
+    follow_vain_wait(r);
+}
+
 void tell_stop(run *r, side *s, tn_status status) {
     const tn_error *e = tn_last_error();
     s->model.stop = (tm_stop){.on = false};
@@ -280,16 +288,9 @@ void tell_stop(run *r, side *s, tn_status status) {
     s->model.stop = (tm_stop){.on = memory || observed,
                               .phase = e->phase,
                               .index = e->failed_index,
-                              .status = memory ? TN_ERR_HOST_MEMORY : TN_OK};
-}
-
-void follow_stop(run *r, side *s) {
-    if (s->model.stop.on && s->model.stop.status != TN_OK) {
-        for (uint32_t i = 0; i < RUN_MANAGERS; i++)
-            follow_vain_loads(r, &r->sides[i]);
-        follow_vain_wait(r);
-    }
-    s->model.stop = (tm_stop){.on = false};
+                              .status = memory ? TN_ERR_HOST_MEMORY : TN_OK,
+                              .vain = follow_vain_step,
+                              .context = r};
 }
 
 /* The faults that the model predicts were met by both sides: equally often, if they hit one call. */

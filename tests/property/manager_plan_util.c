@@ -286,7 +286,6 @@ static bool run_execute(run *r, side *s, const call *c) {
         return compare_refusal(r, s, status, refused);
     tell_stop(r, s, status);
     tn_status wanted = tm_execute(&s->model, &plan, &o, &expected);
-    follow_stop(r, s);
     r->tally->steps[TN_PHASE_EXECUTE][0] += expected.count;
     r->tally->steps[TN_PHASE_EXECUTE][1] += wanted == TN_ERR_PLAN_EXEC;
     bool shown = out && (status == TN_OK || status == TN_ERR_PLAN_EXEC);

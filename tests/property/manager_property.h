@@ -54,9 +54,9 @@
     X(SNAPSHOT_CHECK, 2)                                                                           \
     X(LOCATIONS, 1)                                                                                \
     X(TRACE, 1)                                                                                    \
-    X(CLEAR_TRACE, 1) X(STEP, 2) X(CLOSE, 1) X(CREATE, 1) X(USE, 5) X(ADVANCE, 5) X(PLAN, 6)       \
-        X(EXPLAIN, 6) X(EXECUTE, 9) X(SCOPE, 6) X(ENTER, 7) X(EXIT, 6) X(SCOPE_DESTROY, 2)         \
-            X(SCOPE_READ, 1)
+    X(CLEAR_TRACE, 1)                                                                              \
+    X(STEP, 2) X(CLOSE, 1) X(CREATE, 1) X(USE, 5) X(ADVANCE, 5) X(PLAN, 6) X(EXPLAIN, 6)           \
+        X(EXECUTE, 9) X(SCOPE, 6) X(ENTER, 7) X(EXIT, 6) X(SCOPE_DESTROY, 2) X(SCOPE_READ, 1)
 
 enum op {
 #define OP_ENUM(name, weight) OP_##name,
@@ -284,9 +284,8 @@ void arm_faults(run *r, const call *c);
 bool again(run *r, side *s, tn_status status);
 /* After the model: it met the faults as often as the library. */
 void settle_faults(run *r);
-/* A failed plan: what of it the model cannot know. Before the model, and after it. */
+/* A failed plan: what of it the model cannot know. */
 void tell_stop(run *r, side *s, tn_status status);
-void follow_stop(run *r, side *s);
 /* Sources that were called in vain: what the model has not done for that. */
 void follow_vain_loads(run *r, side *s);
 bool compare_snapshot(run *r, side *s);

@@ -262,6 +262,9 @@ typedef struct tm_stop {
     uint32_t phase;
     uint64_t index;
     uint32_t status; /* 0: the faults say */
+    /* with a status: what the step has done in vain before it failed; or NULL */
+    void (*vain)(void *context);
+    void *context;
 } tm_stop;
 
 /* Parts of an error that no rule fixes. */

@@ -156,6 +156,8 @@ static tn_status run_list(tm_manager *m, const tm_plan *plan, const tm_options *
         const tn_action *a = &list->actions[i];
         if (told_here(m, phase, i)) {
             status = tm__reap(m);
+            if (status == TN_OK && m->stop.vain)
+                m->stop.vain(m->stop.context);
             if (status == TN_OK)
                 status = tm__fail(m, (tn_status)m->stop.status);
         } else {

@@ -226,7 +226,7 @@ static void model_mc137_143_entries(void **state) {
     assert_int_equal(version(), before + 7);
 
     /* MC141: which reservation fails the model is told. */
-    m->stop = (tm_stop){true, TN_PHASE_RESERVE, 1, TN_ERR_HOST_MEMORY};
+    m->stop = (tm_stop){true, TN_PHASE_RESERVE, 1, TN_ERR_HOST_MEMORY, NULL, NULL};
     assert_status(enter(&plan), TN_ERR_PLAN_EXEC);
     expect_failed(TN_PHASE_RESERVE, 1, TN_ERR_HOST_MEMORY);
     assert_int_equal(tm_place_at(m, P)->reserved, 0);
