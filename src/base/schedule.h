@@ -20,6 +20,7 @@
     X(reader_finds_gone_looks_again)                                                               \
     X(reader_finds_gone_fails)                                                                     \
     X(reader_aborts_close)                                                                         \
+    X(hot_path_undone)                                                                             \
     X(leaf_acquire_undone)                                                                         \
     X(removal_decided)                                                                             \
     X(removal_waits_for_acquiring)                                                                 \
@@ -46,6 +47,7 @@
     X(claims_refused)                                                                              \
     X(plan_meets_use)                                                                              \
     X(plan_is_stale)                                                                               \
+    X(use_hits_at_once)                                                                            \
     X(use_hits)                                                                                    \
     X(use_decides_again)
 

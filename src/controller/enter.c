@@ -278,6 +278,7 @@ static bool hit_at_once(tn_use *use) {
     uint64_t now = tn__ticks();
     if (!tn__hot_take(&use->hot, now, use->leases, use->reservations))
         return false;
+    TN__BRANCH(use_hits_at_once);
     use->lease_count = use->hot.lease_count;
     use->reserved = use->hot.reservation_count;
     use->hit = use->was_entered = true;

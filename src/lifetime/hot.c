@@ -176,6 +176,7 @@ static inline tn__record *activate(const tn__hot_bundle *b, tn__record *record, 
 }
 
 static TN__COLD void give_up(tn__record *record, uint32_t entered) {
+    TN__BRANCH(hot_path_undone);
     for (; entered > 0; entered--, record = record->next)
         leave_record(record, TN__FREE);
 }

@@ -33,7 +33,8 @@ typedef struct world {
     uint32_t fail_loads[WORLD_VALUES]; /* so many calls fail */
     uint64_t lifetimes;                /* effects of lifetimes that were counted (M118) */
     uint64_t placement;                /* of transitions */
-    bool placement_unknown;            /* the scenario cannot tell */
+    bool lifetimes_unknown; /* the scenario cannot tell: something may be taken and given back */
+    bool placement_unknown; /* the scenario cannot tell */
     uint64_t first_placement;
     uint32_t loans; /* borrowed, and no release begun */
     bool closed;    /* without force: nobody borrows any longer */
