@@ -22,8 +22,8 @@ struct tn_use {
     size_t reservation_count;     /* of the request */
     const tn_reservation_spec *reserved_specs;
     size_t lease_count, reserved; /* what is left of them */
-    tn__hot_bundle hot; /* what a hit takes in one step */
-    bool hot_ready;     /* it can: bound to placement, host locations only */
+    tn__hot_bundle hot;           /* what a hit takes in one step */
+    bool hot_ready;               /* it can: bound to placement, host locations only */
     enum tn__use_state state;
     bool was_entered; /* since the last reset, with success */
     tn_scope *scope;  /* of a miss; kept for its report */

@@ -56,8 +56,9 @@
     X(TRACE, 1)                                                                                    \
     X(CLEAR_TRACE, 1)                                                                              \
     X(STEP, 2)                                                                                     \
-    X(CLOSE, 1) X(CREATE, 1) X(USE, 5) X(ADVANCE, 5) X(PLAN, 6) X(EXPLAIN, 6) X(EXECUTE, 9)        \
-        X(SCOPE, 6) X(ENTER, 7) X(EXIT, 6) X(SCOPE_DESTROY, 2) X(SCOPE_READ, 1)
+    X(CLOSE, 1)                                                                                    \
+    X(CREATE, 1) X(USE, 5) X(ADVANCE, 5) X(PLAN, 6) X(EXPLAIN, 6) X(EXECUTE, 9) X(SCOPE, 6)        \
+        X(ENTER, 7) X(EXIT, 6) X(SCOPE_DESTROY, 2) X(SCOPE_READ, 1)
 
 enum op {
 #define OP_ENUM(name, weight) OP_##name,
