@@ -50,6 +50,9 @@ endforeach()
 # one that takes seconds; its subject are threads, not drivers. Their results count once only.
 file(GLOB tn_spec_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/spec/spec_*.c)
 list(FILTER tn_spec_files EXCLUDE REGEX "_(common|util|guard_threads)\\.c$")
+if(TN_SANITIZE OR TN_COVERAGE) # the cases themselves run there over the simulator
+  set(tn_spec_files)
+endif()
 foreach(file ${tn_spec_files})
   get_filename_component(stem ${file} NAME_WE)
   add_test(NAME cuda.${stem} COMMAND ${tn_test_wrapper} $<TARGET_FILE:${stem}>)
