@@ -79,11 +79,9 @@ static void read_ledgers(tn__walk *w) {
                            ? w->controller->of.store->ledgers[i].budget
                            : (uint64_t)INT64_MAX;
     for (uint32_t i = 0; i < table->count; i++) {
-        uint64_t total, claimed;
         tn__loc loc = tn__loc_of(table->places[i].at);
-        tn__ledger_read(&w->controller->of.store->ledgers[loc], &total, &claimed);
         w->used[loc] = table->places[i].used_bytes;
-        w->reserved[loc] = total - claimed > w->used[loc] ? total - claimed - w->used[loc] : 0;
+        w->reserved[loc] = tn__guards_reserved(w->guards, table->places[i].at);
         matters(w, loc);
     }
 }

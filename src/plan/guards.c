@@ -131,3 +131,11 @@ tn__protection tn__guards_of(tn__guards *g, const tn__mat *mat) {
         look_at_pending(g, guard);
     return guard->p;
 }
+
+uint64_t tn__guards_reserved(const tn__guards *g, tn_location at) {
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < g->reserved_count; i++)
+        if (tn__location_same(g->reserved[i].at, at))
+            bytes = tn__add_capped(bytes, g->reserved[i].bytes);
+    return bytes;
+}

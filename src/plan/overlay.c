@@ -16,8 +16,9 @@ static tn__sim_place *add_place(tn__sim *sim, tn_location at) {
     return place;
 }
 
-/* Tracked locations come first, at their current charge (M181); claims of plans in flight are
- * none of ours. */
+/* Tracked locations come first, at their current charge (M181): what the version has there and what
+ * is reserved. Claims and temporary charges of plans in flight are none of ours: a value that is
+ * being loaded would count twice. Whoever then does not fit waits for them. */
 bool tn__sim_places_begin(tn__sim *sim) {
     const tn__table *table = sim->in.version->table;
     sim->places = tn__alloc(TN__LEDGER_COUNT * sizeof *sim->places);
@@ -27,8 +28,10 @@ bool tn__sim_places_begin(tn__sim *sim) {
         uint64_t total, claimed;
         tn__sim_place *place = add_place(sim, table->places[i].at);
         tn__ledger_read(place->ledger, &total, &claimed);
-        place->found = place->level = place->peak = total - claimed;
+        place->found = total - claimed;
         place->used = table->places[i].used_bytes;
+        place->level = place->used + tn__guards_reserved(sim->in.guards, place->at);
+        place->peak = place->level;
     }
     return true;
 }

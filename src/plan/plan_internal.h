@@ -135,6 +135,8 @@ void tn__guards_fini(tn__guards *guards);
 /* What protects a materialization now: a pending record counts unless its events are complete at
  * this moment; a query that fails protects (M171). Nothing is completed. */
 tn__protection tn__guards_of(tn__guards *guards, const tn__mat *mat);
+/* Bytes reserved at a location. */
+uint64_t tn__guards_reserved(const tn__guards *guards, tn_location at);
 
 /* ---- Simulation ------------------------------------------------------------------------- */
 
