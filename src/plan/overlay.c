@@ -18,7 +18,8 @@ static tn__sim_place *add_place(tn__sim *sim, tn_location at) {
 
 /* Tracked locations come first, at their current charge (M181): what the version has there and what
  * is reserved. Claims and temporary charges of plans in flight are none of ours: a value that is
- * being loaded would count twice. Whoever then does not fit waits for them. */
+ * being loaded would count twice. Whoever then does not fit waits for them; if there is nobody to
+ * wait for, a reserve is between its charge and its record, and the ledger alone knows. */
 bool tn__sim_places_begin(tn__sim *sim) {
     const tn__table *table = sim->in.version->table;
     sim->places = tn__alloc(TN__LEDGER_COUNT * sizeof *sim->places);
@@ -30,7 +31,9 @@ bool tn__sim_places_begin(tn__sim *sim) {
         tn__ledger_read(place->ledger, &total, &claimed);
         place->found = total - claimed;
         place->used = table->places[i].used_bytes;
-        place->level = place->used + tn__guards_reserved(sim->in.guards, place->at);
+        place->level = sim->in.by_ledger
+                           ? place->found
+                           : place->used + tn__guards_reserved(sim->in.guards, place->at);
         place->peak = place->level;
     }
     return true;

@@ -190,6 +190,7 @@ typedef struct tn__sim_input {
     tn_driver *driver;
     const tn_version *version; /* pinned by the caller, or in a section */
     tn__guards *guards;
+    bool by_ledger; /* levels as the admission words have them, whatever they are charged for */
     const tn__sim_part *parts; /* in order */
     size_t part_count;
 } tn__sim_input;

@@ -79,6 +79,7 @@ static tn_status simulate(tn__course *c) {
                         .driver = c->t->driver,
                         .version = c->pinned,
                         .guards = &c->guards,
+                        .by_ledger = c->ticket.squeezed,
                         .parts = c->parts,
                         .part_count = c->part_count};
     tn_status status = tn__sim_run(&in, &c->sim);

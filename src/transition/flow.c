@@ -143,8 +143,10 @@ static enum examined claim_all(tn__trans *t, tn__ticket *ticket, bool reasons, t
         TN__BRANCH(claims_refused);
         if (wait)
             return WAIT;
-        if (reasons)
+        if (reasons) {
+            ticket->squeezed = true;
             return RECHECK;
+        }
         *status = tn__store_refuse(t->store, need->at, need->bytes);
         return REFUSED;
     }

@@ -46,6 +46,7 @@ typedef struct tn__ticket {
     /* judged: bytes at this location do not fit; final only if no plan in flight holds some */
     const tn__ledger *short_at;
     bool outdated; /* has waited since: to be judged afresh */
+    bool squeezed; /* a claim did not fit though nobody in flight held any: the ledger knows why */
     /* in flight: locations where storage will be removed, or is being freed, by ledger position */
     uint8_t freeing[(TN__LEDGER_COUNT + 7) / 8];
 } tn__ticket;
