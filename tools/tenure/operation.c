@@ -10,6 +10,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <time.h>
 
 void request_complain(const struct request *request, const char *doing, const char *id,
                       const char *why) {
@@ -41,6 +42,23 @@ tn_handle operation_handle(const struct request *request, uint32_t value) {
                                                       : request->owned[value].handle;
 }
 
+/* An event may be told complete a moment after its stream is idle: what is only pending is waited
+ * for, what is in use is an error. */
+static tn_status discard_when_done(struct request *request, tn_handle handle) {
+    struct timespec moment = {0, 100000};
+    tn_status status = TN_OK;
+    int i;
+
+    for (i = 0; i < 10000; i++) {
+        status = tn_manager_discard(request->server->manager, handle, NULL);
+        if (status != TN_ERR_IN_USE || tn_last_error()->use_count || tn_last_error()->hold_count) {
+            break;
+        }
+        nanosleep(&moment, NULL);
+    }
+    return status;
+}
+
 bool request_discard(struct request *request, uint32_t value) {
     struct owned *owned = &request->owned[value];
     tn_status status = TN_OK;
@@ -48,7 +66,7 @@ bool request_discard(struct request *request, uint32_t value) {
     if (!owned->live) {
         return true;
     }
-    status = tn_manager_discard(request->server->manager, owned->handle, NULL);
+    status = discard_when_done(request, owned->handle);
     if (status != TN_OK) {
         return request_fail(request, status, "discarding",
                             request->program->work->values[value].id);
