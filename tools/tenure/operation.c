@@ -10,7 +10,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <time.h>
 
 void request_complain(const struct request *request, const char *doing, const char *id,
                       const char *why) {
@@ -42,23 +41,6 @@ tn_handle operation_handle(const struct request *request, uint32_t value) {
                                                       : request->owned[value].handle;
 }
 
-/* An event may be told complete a moment after its stream is idle: what is only pending is waited
- * for, what is in use is an error. */
-static tn_status discard_when_done(struct request *request, tn_handle handle) {
-    struct timespec moment = {0, 100000};
-    tn_status status = TN_OK;
-    int i;
-
-    for (i = 0; i < 10000; i++) {
-        status = tn_manager_discard(request->server->manager, handle, NULL);
-        if (status != TN_ERR_IN_USE || tn_last_error()->use_count || tn_last_error()->hold_count) {
-            break;
-        }
-        nanosleep(&moment, NULL);
-    }
-    return status;
-}
-
 bool request_discard(struct request *request, uint32_t value) {
     struct owned *owned = &request->owned[value];
     tn_status status = TN_OK;
@@ -66,7 +48,7 @@ bool request_discard(struct request *request, uint32_t value) {
     if (!owned->live) {
         return true;
     }
-    status = discard_when_done(request, owned->handle);
+    status = tn_manager_discard(request->server->manager, owned->handle, NULL);
     if (status != TN_OK) {
         return request_fail(request, status, "discarding",
                             request->program->work->values[value].id);
@@ -145,7 +127,7 @@ static bool release(struct request *request) {
     return request->worker->placer.control == NULL ? explicit_close(request) : lru_close(request);
 }
 
-static bool wait_for_stream(struct request *request) {
+bool request_wait(struct request *request) {
     const struct machine *machine = &request->server->machine;
     tn_status status = machine->ops->stream_synchronize(machine->self, request->worker->stream);
 
@@ -159,7 +141,7 @@ static bool wait_for_stream(struct request *request) {
  */
 static bool run_task(struct request *request) {
     return compute_queue(request) && (request->stay.use != NULL || release(request)) &&
-           wait_for_stream(request);
+           request_wait(request);
 }
 
 static bool adopt_results(struct request *request, struct workload_refs writes) {
@@ -198,7 +180,7 @@ static bool drop_under_read(struct request *request, struct item *item,
     if (status == TN_OK && request->stay.use != NULL && !adopt_results(request, writes)) {
         return false;
     }
-    if (status == TN_OK && !(release(request) && wait_for_stream(request))) {
+    if (status == TN_OK && !(release(request) && request_wait(request))) {
         return false;
     }
     if (status == TN_OK) {
@@ -216,7 +198,7 @@ static bool run_task_on_freed(struct request *request, struct operand *operand,
     }
     /* Every operand but this one is a ciphertext of ours, or is in use and stays. */
     operand->bytes = read->bytes;
-    return compute_queue(request) && wait_for_stream(request);
+    return compute_queue(request) && request_wait(request);
 }
 
 /* With the key frozen, which ends here. */
@@ -282,17 +264,17 @@ static bool clean_up(struct request *request, bool good) {
     tn_status status = TN_OK;
 
     if (request->lease.record != NULL) {
-        good = release(request) && wait_for_stream(request) && good;
+        good = release(request) && request_wait(request) && good;
     }
     if (request->stay.use != NULL && !good) {
-        (void)wait_for_stream(request); /* the arithmetic may be queued still */
+        (void)request_wait(request); /* the arithmetic may be queued still */
     }
     for (size_t i = 0; i < request->task.result_count; i++) {
         tn_buffer_destroy(request->task.results[i].buffer);
         request->task.results[i].buffer = NULL;
     }
     if (request->stay.use != NULL) { /* and its event, so that nothing is protected any longer */
-        good = release(request) && wait_for_stream(request) && good;
+        good = release(request) && request_wait(request) && good;
         placement_gave_back(&request->server->placement);
         return good;
     }

@@ -340,6 +340,8 @@ static bool clean_up(struct request *request) {
     if (request->workspace_reservation.record != NULL || request->stage_use.use != NULL) {
         good = free_workspace(request) && good;
     }
+    /* A use that moved an input has left its event there, and no operation may have waited since. */
+    good = request_wait(request) && good;
     for (uint32_t i = 0; i < work->value_count; i++) {
         good = request_discard(request, i) && good;
     }

@@ -93,6 +93,8 @@ bool request_fail(struct request *request, tn_status status, const char *doing, 
 /** The same, with words of the caller's. */
 void request_complain(const struct request *request, const char *doing, const char *id,
                       const char *why);
+/** Waits for the worker's stream: until then what was released on it may be protected. */
+bool request_wait(struct request *request);
 /** Ends a ciphertext. */
 bool request_discard(struct request *request, uint32_t value);
 /** Begins the ask of a step of this request. (operation_lru.c) */
