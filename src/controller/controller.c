@@ -61,13 +61,8 @@ const tn_policy *tn_controller_policy(const tn_controller *c) { return c ? c->po
 
 /* Open, no callback, no nesting; reaped (C50, C56). */
 static tn_status enter(const tn_controller *c) {
-    tn__thread *thread = tn__thread_self();
-    if (!thread)
-        return tn__no_memory();
-    tn_status status = tn__life_enter(c->of.life, thread, false);
-    if (status == TN_OK)
-        status = tn__life_thread(c->of.life, &thread);
-    return status;
+    tn__thread *thread;
+    return tn__life_begin(c->of.life, false, &thread);
 }
 
 static tn_status done(const tn_controller *c, tn_status status) {
@@ -78,13 +73,12 @@ static tn_status done(const tn_controller *c, tn_status status) {
 
 /* ---- Metadata --------------------------------------------------------------------------- */
 
-static tn_status resolve(const tn_controller *c, tn_handle handle, bool *discarded) {
+static tn_status resolve(const tn_controller *c, tn_handle handle) {
     const tn__value *value;
     tn__rcu_lock();
     tn_status status =
         tn__version_resolve(tn__store_current(c->of.store), c->of.id, handle, &value);
     tn__rcu_unlock();
-    *discarded = status == TN_ERR_HANDLE;
     return status;
 }
 
@@ -110,19 +104,17 @@ static tn_status set(tn_controller *c, uint64_t index, int64_t priority, const c
 
 tn_status tn_controller_set_metadata(tn_controller *c, tn_handle handle, int64_t priority,
                                      const char *stable_key) {
-    bool discarded;
     if (!c)
         return tn__fail(TN_ERR_KIND, "the controller is NULL");
     tn_status status = stable_key ? tn__check_text(stable_key, "the stable key") : TN_OK;
-    if (status == TN_OK &&
-        (handle.manager == 0 || handle.index == 0 || !tn__type_valid(handle.type)))
-        status = tn__fail(TN_ERR_KIND, "this is no handle");
+    if (status == TN_OK)
+        status = tn__handle_form(handle);
     if (status == TN_OK)
         status = enter(c);
     if (status != TN_OK)
         return done(c, status);
     tn__lock(&c->lock);
-    status = resolve(c, handle, &discarded);
+    status = resolve(c, handle);
     if (status == TN_OK)
         status = set(c, handle.index, priority, stable_key);
     tn__unlock(&c->lock);

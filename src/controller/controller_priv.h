@@ -361,7 +361,6 @@ TN_NODISCARD tn_status tn__decision_scope(tn_controller *controller, const tn_de
 /* Stamps that uses have kept for themselves go to the epochs (D14); under controller->lock. No
  * memory for one: it is kept and collected later. */
 void tn__uses_collect(tn_controller *controller);
-void tn__use_collect(tn_use *use);
 /* Entry and reap are done; under controller->lock. */
 TN_NODISCARD tn_status tn__decide(tn_controller *controller, const tn_request *request,
                                   tn_decision **out);

@@ -119,31 +119,6 @@ static tn_status inconclusive(const tn__walk *w) {
     return TN_ERR_SEARCH_LIMIT;
 }
 
-/* C55: the plan's own dry run refuses it; where, as an entry would say. */
-static tn_status refused(const tn_decision *d) {
-    tn_error e = *tn_explanation_problem(d->explanation);
-    tn_explanation_info at = TN_EXPLANATION_INFO_INIT;
-    const tn_action *actions = NULL;
-    const char *name = tn_request_name(d->request);
-    size_t count = 0;
-    e.cause_status = e.status;
-    e.status = TN_ERR_PLAN;
-    memset(e.plan, 0, sizeof e.plan);
-    memcpy(e.plan, name, strnlen(name, sizeof e.plan - 1));
-    if (tn_explanation_read(d->explanation, &at) != TN_OK)
-        return tn__error_restore(&e);
-    e.phase = at.phase;
-    e.failed_index = at.index;
-    if (at.phase != TN_PHASE_RESERVE &&
-        tn_plan_actions(d->plan, at.phase, &actions, &count) == TN_OK && at.index < count) {
-        e.action_kind = actions[at.index].kind;
-        e.action_handle = actions[at.index].handle;
-        e.action_at = actions[at.index].at;
-        e.action_from = actions[at.index].from;
-    }
-    return tn__error_restore(&e);
-}
-
 /* ---- The plan and its evictions (C107, C112) -------------------------------------------- */
 
 static tn_action action_of(const tn__walk *w, const tn__release *r) {
@@ -219,15 +194,6 @@ static tn_status derive(tn_controller *c, tn__walk *w, tn_decision *d) {
     return status;
 }
 
-static tn_status stale(const tn_controller *c, uint64_t expected, uint64_t actual) {
-    tn_error *e = tn__error(TN_ERR_STALE, "the state version moved on from %llu to %llu",
-                            (unsigned long long)expected, (unsigned long long)actual);
-    e->manager = c->of.id;
-    e->expected = expected;
-    e->actual = actual;
-    return TN_ERR_STALE;
-}
-
 /* From the version to the dry run, all of one state or TN_ERR_STALE. */
 static tn_status derive_at(tn_controller *c, const tn_version *version, tn_decision *d) {
     tn__guards guards;
@@ -264,9 +230,9 @@ static tn_status decide_once(tn_controller *c, tn_decision *d) {
         return status;
     uint64_t actual = tn__state_version_settled(c->of.store, c->of.life);
     if (actual != d->version)
-        return stale(c, d->version, actual);
-    if (status == TN_OK && tn_explanation_problem(d->explanation))
-        status = refused(d);
+        return tn__stale(c->of.id, d->version, actual);
+    if (status == TN_OK)
+        status = tn__explanation_check(d->explanation); /* C55: the plan's own dry run */
     if (status == TN_OK)
         status = tn__identity_check(&d->identity);
     return status;
@@ -285,6 +251,15 @@ static void clear(tn_decision *d) {
 /* Nothing was issued, so it may start over (C54). */
 #define TRIES 8
 
+static tn_status decide_settled(tn_controller *c, tn_decision *d) {
+    tn_status status = decide_once(c, d);
+    for (int i = 1; i < TRIES && status == TN_ERR_STALE; i++) {
+        clear(d);
+        status = decide_once(c, d);
+    }
+    return status;
+}
+
 tn_status tn__decide(tn_controller *c, const tn_request *request, tn_decision **out) {
     tn_decision *d = tn__zalloc(sizeof *d);
     if (!d)
@@ -295,14 +270,8 @@ tn_status tn__decide(tn_controller *c, const tn_request *request, tn_decision **
     tn_status status = tn__policy_check(c->policy);
     if (status == TN_OK)
         status = tn__identity_read(c->policy, &d->identity);
-    for (int i = 0; i < TRIES && status == TN_OK; i++) {
-        status = decide_once(c, d);
-        if (status != TN_ERR_STALE)
-            break;
-        clear(d);
-        if (i + 1 < TRIES)
-            status = TN_OK;
-    }
+    if (status == TN_OK)
+        status = decide_settled(c, d);
     if (status != TN_OK) {
         tn_decision_drop(d);
         return status;

@@ -45,10 +45,10 @@ typedef struct first_error {
 } first_error;
 
 static TN__COLD void keep_first(first_error *first, tn_status status) {
-    if (first->status == TN_OK)
-        first->error = *tn__error_current();
-    if (first->status == TN_OK)
-        first->status = status;
+    if (first->status != TN_OK)
+        return;
+    first->status = status;
+    first->error = *tn__error_current();
 }
 
 /* In reverse order. False: refused inside or during a source callback; what is left is still the
@@ -73,14 +73,9 @@ static bool release_all(tn_use *use, first_error *first) {
     return status != TN_ERR_REENTRANCY;
 }
 
-/* Nobody can ask for it again, so a guard does not keep it. */
-static void end_one(void *record, uint64_t generation) {
-    if (tn__record_release(record, generation) == TN_ERR_REENTRANCY)
-        (void)!tn__record_release_inside(record, generation);
-}
-
 void tn__use_let_go(tn_use *use) {
     tn_error kept = *tn__error_current();
+    /* nobody can ask for any of it again, so a guard does not keep it */
     while (use->lease_count > 0) {
         /* the caller never saw them, or never will again: what they borrowed on devices is free at
          * once, as the rest of this entry would find it protected */
@@ -90,7 +85,8 @@ void tn__use_let_go(tn_use *use) {
     }
     while (use->reserved > 0) {
         const tn_reservation *r = &use->reservations[--use->reserved];
-        end_one(r->record, r->generation);
+        if (tn__record_release(r->record, r->generation) == TN_ERR_REENTRANCY)
+            (void)!tn__record_release_inside(r->record, r->generation);
     }
     if (use->scope && tn__scope_close(use->scope) == TN_ERR_REENTRANCY)
         tn__scope_let_go(use->scope); /* else it is closed for its report (C137) */
@@ -170,7 +166,7 @@ static void stamp(tn_use *use) {
     tn__unlock(&c->lock);
 }
 
-static void collect(tn_use *use) {
+void tn__use_collect(tn_use *use) {
     uint64_t at = tn__load_acq(&use->stamp); /* [use-stamp] */
     if (at <= use->collected || make_room(use) != TN_OK)
         return;
@@ -181,11 +177,9 @@ static void collect(tn_use *use) {
 void tn__uses_collect(tn_controller *c) {
     tn_error kept = *tn__error_current();
     for (tn_use *use = c->uses; use; use = use->next)
-        collect(use);
+        tn__use_collect(use);
     tn__error_restore(&kept);
 }
-
-void tn__use_collect(tn_use *use) { collect(use); }
 
 /* ---- Miss ------------------------------------------------------------------------------- */
 
@@ -213,7 +207,7 @@ static tn_status enter_by_version(tn_use *use) {
     return status == TN_OK ? TN_OK : undo(use);
 }
 
-static void forget_try(tn_use *use) {
+void tn__use_forget(tn_use *use) {
     if (use->scope)
         (void)!tn__scope_destroy(use->scope);
     tn_decision_drop(use->decision);
@@ -254,22 +248,16 @@ static tn_status enter_by_placement(tn_use *use) {
             return status;
         use->redecisions++;
         TN__BRANCH(use_decides_again);
-        forget_try(use);
+        tn__use_forget(use);
     }
 }
 
 /* ---- Entry and exit --------------------------------------------------------------------- */
 
 static tn_status enter_manager(const tn_controller *c) {
-    tn__thread *thread = tn__thread_self();
-    if (tn__unlikely(!thread))
-        return tn__no_memory();
-    tn_status status = tn__life_enter(c->of.life, thread, false);
-    if (status == TN_OK)
-        status = tn__life_thread(c->of.life, &thread);
-    if (status == TN_OK)
-        status = tn__life_reap_manual(c->of.life);
-    return status;
+    tn__thread *thread;
+    tn_status status = tn__life_begin(c->of.life, false, &thread);
+    return status == TN_OK ? tn__life_reap_manual(c->of.life) : status;
 }
 
 /* A hit in one step (lifetime/hot.c), with its stamp. Whatever deviates comes back with nothing

@@ -10,8 +10,9 @@
 /* ---- Form ------------------------------------------------------------------------------- */
 
 static tn_status requirement_form(const tn_requirement *r) {
-    tn_action as = tn_action_drop(r->handle, r->at); /* the same two things */
-    return tn__action_form(&as);
+    tn_location at;
+    tn_status status = tn__handle_form(r->handle);
+    return status == TN_OK ? tn__location_in(r->at, &at) : status;
 }
 
 static int by_endpoint(const void *a, const void *b) {
@@ -46,12 +47,8 @@ static tn_status form(const tn_request_spec *spec) {
     tn_status status = tn__check_text(spec->name, "the request's name");
     if (status == TN_OK && spec->requirement_count > 0 && !spec->requirements)
         status = tn__fail(TN_ERR_KIND, "the requirements are NULL");
-    for (size_t i = 0; i < spec->requirement_count && status == TN_OK; i++) {
+    for (size_t i = 0; i < spec->requirement_count && status == TN_OK; i++)
         status = requirement_form(&spec->requirements[i]);
-        if (status == TN_OK && spec->requirements[i].at.kind == TN_LOCATION_CUDA &&
-            spec->requirements[i].at.index > TN_CUDA_INDEX_MAX)
-            status = tn__fail(TN_ERR_VALUE, "requirement %zu: a CUDA index above 127", i);
-    }
     if (status == TN_OK && spec->requirement_count == 0)
         status = tn__fail(TN_ERR_VALUE, "a request requires something");
     if (status == TN_OK && spec->requirement_count > UINT32_MAX)

@@ -176,11 +176,7 @@ tn_status tn_use_create(tn_controller *c, const tn_request *request, const tn_us
 static void forget_entry(tn_use *use) {
     if (use->lease_count > 0 || use->reserved > 0 || use->scope)
         tn__use_let_go(use);
-    if (use->scope)
-        (void)!tn__scope_destroy(use->scope);
-    tn_decision_drop(use->decision);
-    use->scope = NULL;
-    use->decision = NULL;
+    tn__use_forget(use);
 }
 
 tn_status tn_use_reset(tn_use *use) {

@@ -39,5 +39,9 @@ struct tn_use {
 
 /* End what is left of an entry, whatever the guard says. The thread's error stays. */
 void tn__use_let_go(tn_use *use);
+/* Its scope and decision, which hold nothing of the manager any longer. */
+void tn__use_forget(tn_use *use);
+/* Its stamp goes to the epochs (tn__uses_collect()); under controller->lock. */
+void tn__use_collect(tn_use *use);
 
 #endif

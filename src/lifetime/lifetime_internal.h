@@ -67,6 +67,8 @@ TN_NODISCARD tn_status tn__life_enter_parent(const tn__life *life);
 /* This thread ready for sections and with a slot. TN_ERR_HOST_MEMORY. *out_thread may be
  * NULL-checked by nobody: it is set on TN_OK. */
 TN_NODISCARD tn_status tn__life_thread(tn__life *life, tn__thread **out_thread);
+/* Both: the checks, then the thread made ready. */
+TN_NODISCARD tn_status tn__life_begin(tn__life *life, bool closed_ok, tn__thread **out_thread);
 
 /* Sum over all slots of floor(c/2). Stable: the sum did not change while it was read (retried a
  * few times), and no counter was odd. */
@@ -77,6 +79,8 @@ uint64_t tn__state_version(tn__store *store, tn__life *life);
 /* The same for a stale check, the last step of an admission: waits until each odd counter is even.
  * If it equals a version read before, nothing was counted since. No lock may be held. */
 uint64_t tn__state_version_settled(tn__store *store, tn__life *life);
+/* TN_ERR_STALE: it is another one than was expected (M126). */
+TN__COLD tn_status tn__stale(uint64_t manager, uint64_t expected, uint64_t actual);
 
 /* A warning through the hook. No lock may be held. */
 void tn__life_warn(tn__life *life, enum tn_diagnostic_kind kind, tn_status status, tn_location at,

@@ -162,6 +162,14 @@ tn__slot *tn__life_own_slot(tn__life *life, tn__thread *thread) {
     return slot;
 }
 
+tn_status tn__life_begin(tn__life *life, bool closed_ok, tn__thread **out_thread) {
+    tn__thread *thread = tn__thread_self();
+    if (tn__unlikely(!thread))
+        return tn__no_memory();
+    tn_status status = tn__life_enter(life, thread, closed_ok);
+    return status == TN_OK ? tn__life_thread(life, out_thread) : status;
+}
+
 tn_status tn__life_thread(tn__life *life, tn__thread **out_thread) {
     tn__thread *thread = tn__thread_self();
     if (!thread)

@@ -39,3 +39,12 @@ uint64_t tn__state_version_settled(tn__store *store, tn__life *life) {
     tn__rcu_unlock();
     return sum;
 }
+
+tn_status tn__stale(uint64_t manager, uint64_t expected, uint64_t actual) {
+    tn_error *e = tn__error(TN_ERR_STALE, "the state version is %llu, %llu was expected",
+                            (unsigned long long)actual, (unsigned long long)expected);
+    e->manager = manager;
+    e->expected = expected;
+    e->actual = actual;
+    return TN_ERR_STALE;
+}

@@ -31,19 +31,6 @@ tn_status tn_manager_explain(tn_manager *m, const tn_plan *plan, uint64_t expect
     return tn__done(m, tn__trans_explain(m->trans, thread, plan, expected_version, out));
 }
 
-static tn_status actions_form(const tn_action *actions, size_t count) {
-    if (count > 0 && !actions)
-        return tn__fail(TN_ERR_KIND, "the actions are NULL");
-    if (count > UINT32_MAX)
-        return tn__fail(TN_ERR_VALUE, "too many actions");
-    for (size_t i = 0; i < count; i++) {
-        tn_status status = tn__action_form(&actions[i]);
-        if (status != TN_OK)
-            return status;
-    }
-    return TN_OK;
-}
-
 tn_status tn_manager_execute_actions(tn_manager *m, const char *name, const tn_action *actions,
                                      size_t count, const tn_run_options *options,
                                      tn_plan_report **out) {
@@ -55,7 +42,7 @@ tn_status tn_manager_execute_actions(tn_manager *m, const char *name, const tn_a
     if (status == TN_OK)
         status = tn__check_text(sequence.name, "the name");
     if (status == TN_OK)
-        status = actions_form(actions, count);
+        status = tn__actions_form(actions, count, "actions");
     if (status == TN_OK)
         status = options_in(options, &sequence.options);
     if (status == TN_OK)

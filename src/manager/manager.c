@@ -146,11 +146,7 @@ tn_status tn_manager_create(const tn_config *config, tn_manager **out) {
 /* ---- Entry ------------------------------------------------------------------------------ */
 
 tn_status tn__manager_enter(tn_manager *m, bool closed_ok, tn__thread **out_thread) {
-    tn__thread *thread = tn__thread_self();
-    if (!thread)
-        return tn__no_memory();
-    tn_status status = tn__life_enter(m->life, thread, closed_ok);
-    return status == TN_OK ? tn__life_thread(m->life, out_thread) : status;
+    return tn__life_begin(m->life, closed_ok, out_thread);
 }
 
 tn_status tn__manager_enter_guard_only(tn_manager *m) {

@@ -12,19 +12,12 @@ struct tn_explanation {
     tn__verdict verdict;
 };
 
-static size_t parts_of(const tn_plan *plan, tn__sim_part *parts) {
-    parts[0] = (tn__sim_part){TN_PHASE_RECLAIM, plan->reclaim.actions, NULL, plan->reclaim.count};
-    parts[1] = (tn__sim_part){TN_PHASE_RESERVE, NULL, plan->reservations, plan->reservation_count};
-    parts[2] = (tn__sim_part){TN_PHASE_ENTER, plan->enter.actions, NULL, plan->enter.count};
-    parts[3] = (tn__sim_part){TN_PHASE_EXIT, plan->exit.actions, NULL, plan->exit.count};
-    return 4;
-}
-
 static tn_status simulate(const tn__sim_input *base, const tn_plan *plan, tn_explanation *e) {
-    tn__sim_part parts[4];
+    tn__sim_part parts[TN__PLAN_PARTS];
     tn__sim_input in = *base;
+    tn__plan_parts(plan, parts);
     in.parts = parts;
-    in.part_count = parts_of(plan, parts);
+    in.part_count = TN__PLAN_PARTS;
     tn_status status = tn__sim_run(&in, &e->sim);
     if (status != TN_OK)
         return status;
@@ -65,6 +58,14 @@ tn_status tn__explain(uint64_t manager, tn__store *store, tn__life *life, tn_dri
     status = tn__explain_guarded(&in, plan, out);
     tn__guards_fini(&guards);
     return status;
+}
+
+tn_status tn__explanation_check(const tn_explanation *e) {
+    tn__sim_part parts[TN__PLAN_PARTS];
+    if (e->sim.feasible)
+        return TN_OK;
+    tn__plan_parts(e->plan, parts);
+    return tn__sim_refused(&e->sim, &e->sim.problem, e->plan->name, parts);
 }
 
 void tn_explanation_drop(tn_explanation *e) {

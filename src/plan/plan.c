@@ -16,13 +16,18 @@ static tn_status location_form(tn_location at) {
     return TN_OK;
 }
 
-tn_status tn__action_form(const tn_action *action) {
-    if (action->handle.manager == 0 || action->handle.index == 0 ||
-        !tn__type_valid(action->handle.type))
+tn_status tn__handle_form(tn_handle handle) {
+    if (handle.manager == 0 || handle.index == 0 || !tn__type_valid(handle.type))
         return tn__fail(TN_ERR_KIND, "this is no handle");
+    return TN_OK;
+}
+
+tn_status tn__action_form(const tn_action *action) {
+    tn_status status = tn__handle_form(action->handle);
+    if (status != TN_OK)
+        return status;
     if (action->kind < TN_ACTION_ENSURE || action->kind > TN_ACTION_DISCARD)
         return tn__fail(TN_ERR_KIND, "kind %u is no action", (unsigned)action->kind);
-    tn_status status = TN_OK;
     if (action->kind != TN_ACTION_DISCARD)
         status = location_form(action->at);
     if (status == TN_OK && action->kind == TN_ACTION_MOVE && action->from.kind != TN_LOCATION_NONE)
@@ -30,11 +35,11 @@ tn_status tn__action_form(const tn_action *action) {
     return status;
 }
 
-static tn_status actions_form(const tn_action *actions, size_t count, const char *what) {
+tn_status tn__actions_form(const tn_action *actions, size_t count, const char *what) {
     if (count > 0 && !actions)
-        return tn__fail(TN_ERR_KIND, "the %s actions are NULL", what);
+        return tn__fail(TN_ERR_KIND, "the %s are NULL", what);
     if (count > UINT32_MAX)
-        return tn__fail(TN_ERR_VALUE, "too many %s actions", what);
+        return tn__fail(TN_ERR_VALUE, "too many %s", what);
     for (size_t i = 0; i < count; i++) {
         tn_status status = tn__action_form(&actions[i]);
         if (status != TN_OK)
@@ -63,13 +68,13 @@ static tn_status reservations_form(const tn_reservation_spec *specs, size_t coun
 static tn_status form(const tn_plan_spec *spec) {
     tn_status status = tn__check_text(spec->name, "the plan's name");
     if (status == TN_OK)
-        status = actions_form(spec->reclaim, spec->reclaim_count, "reclaim");
+        status = tn__actions_form(spec->reclaim, spec->reclaim_count, "reclaim actions");
     if (status == TN_OK)
         status = reservations_form(spec->reservations, spec->reservation_count);
     if (status == TN_OK)
-        status = actions_form(spec->enter, spec->enter_count, "enter");
+        status = tn__actions_form(spec->enter, spec->enter_count, "enter actions");
     if (status == TN_OK)
-        status = actions_form(spec->exit, spec->exit_count, "exit");
+        status = tn__actions_form(spec->exit, spec->exit_count, "exit actions");
     return status;
 }
 

@@ -40,8 +40,11 @@ struct tn_plan {
 
 void tn__plan_keep(const tn_plan *plan);
 void tn__plan_let_go(const tn_plan *plan);
-/* Form of an action (M82): TN_ERR_KIND. */
+/* Form of a handle, of an action (M82), of a list of them: TN_ERR_KIND; too many: TN_ERR_VALUE.
+ * `what`: the list, in words. */
+TN_NODISCARD tn_status tn__handle_form(tn_handle handle);
 TN_NODISCARD tn_status tn__action_form(const tn_action *action);
+TN_NODISCARD tn_status tn__actions_form(const tn_action *actions, size_t count, const char *what);
 
 /* ---- Reports ---------------------------------------------------------------------------- */
 
@@ -184,6 +187,10 @@ typedef struct tn__sim_part {
     size_t count;
 } tn__sim_part;
 
+/* The parts of a plan, in order. */
+#define TN__PLAN_PARTS 4
+void tn__plan_parts(const tn_plan *plan, tn__sim_part parts[TN__PLAN_PARTS]);
+
 typedef struct tn__sim_input {
     uint64_t manager;
     tn__store *store;
@@ -228,6 +235,17 @@ void tn__sim_forget(tn__sim *sim);
  * N3). */
 void tn__sim_needs(tn__sim *sim, size_t steps);
 
+/* ---- Errors that name a step (steps.c) --------------------------------------------------- */
+
+/* Why an action of this kind does not remove what is protected. */
+enum tn_reason tn__protected_reason(uint32_t action_kind);
+/* The thread's error becomes TN_ERR_PLAN_EXEC (M246), or TN_ERR_PLAN, at this step of a plan. */
+TN_NODISCARD tn_status tn__plan_failed(const char *plan, const tn__sim_part *part, size_t index);
+TN_NODISCARD tn_status tn__plan_refused(const char *plan, const tn__sim_part *part, size_t index);
+/* TN_ERR_PLAN: `problem`, where the simulation of these parts met it. */
+TN_NODISCARD tn_status tn__sim_refused(const tn__sim *sim, const tn_error *problem,
+                                       const char *plan, const tn__sim_part *parts);
+
 /* ---- Verdicts --------------------------------------------------------------------------- */
 
 typedef struct tn__verdict {
@@ -264,5 +282,7 @@ TN_NODISCARD tn_status tn__explain(uint64_t manager, tn__store *store, tn__life 
 /* The same with guards that were read before. `base`: all but the parts. */
 TN_NODISCARD tn_status tn__explain_guarded(const tn__sim_input *base, const tn_plan *plan,
                                            tn_explanation **out);
+/* TN_ERR_PLAN with its problem, as an entry would say it; TN_OK: it is feasible. */
+TN_NODISCARD tn_status tn__explanation_check(const tn_explanation *explanation);
 
 #endif

@@ -42,10 +42,7 @@ static TN__COLD tn_status short_of_bytes(tn__sim *sim, const tn__sim_place *plac
 static TN__COLD tn_status is_protected(tn__sim *sim, const tn_action *action, const tn__mat *mat,
                                        const tn__protection *p) {
     tn_status status = tn__in_use(sim->in.guards->life, mat, p, action->handle);
-    tn_error *e = tn__error_current();
-    e->reason = action->kind == TN_ACTION_MOVE   ? TN_REASON_SOURCE_PROTECTED
-                : action->kind == TN_ACTION_DROP ? TN_REASON_PROTECTED
-                                                 : TN_REASON_DISCARD_PROTECTED;
+    tn__error_current()->reason = tn__protected_reason(action->kind);
     return status;
 }
 

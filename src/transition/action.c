@@ -25,7 +25,7 @@ static tn_status check_stream(tn__run *run) {
     return tn__streams_check(run->t, &given, 1);
 }
 
-tn_status tn__run_look(tn__run *run, const tn_version *version) {
+static tn_status look_at(tn__run *run, const tn_version *version) {
     tn_status status =
         tn__version_resolve(version, run->t->manager, run->action.handle, &run->value);
     if (status == TN_ERR_HANDLE && tn__life_closed(run->t->life))
@@ -39,7 +39,7 @@ tn_status tn__run_look(tn__run *run, const tn_version *version) {
     return status;
 }
 
-tn_status tn__run_check_removals(tn__run *run) {
+static tn_status check_removals(tn__run *run) {
     tn__mat *const *mats;
     size_t count;
     tn__run_removals(run, &mats, &count);
@@ -60,7 +60,7 @@ static void need(tn__run *run, int i, tn_location at, bool optional) {
                                .optional = optional};
 }
 
-void tn__run_needs(tn__run *run) {
+static void fill_needs(tn__run *run) {
     bool loads = run->choice.step == TN__STEP_LOAD && !tn__in_place(run);
     run->needs[0] = run->needs[1] = (tn__need){.ledger = NULL};
     if (run->choice.step == TN__STEP_COPY || run->choice.step == TN__STEP_LOAD)
@@ -78,7 +78,7 @@ static void show_removals(tn__run *run) {
         tn__ticket_frees(run->ticket, run->t->store, tn__store_ledger(run->t->store, mats[i]->at));
 }
 
-void tn__run_show(tn__run *run) {
+static void show(tn__run *run) {
     if (!run->claims) /* a plan's needs say it for all of its steps */
         show_removals(run);
     if (run->choice.step != TN__STEP_LOAD)
@@ -129,9 +129,9 @@ static tn_status look(void *context) {
     d->pinned = tn__store_pin(d->run.t->store);
     if (old)
         tn__store_unpin(d->run.t->store, old);
-    tn_status status = tn__run_look(&d->run, d->pinned);
+    tn_status status = look_at(&d->run, d->pinned);
     if (status == TN_OK)
-        status = tn__run_check_removals(&d->run);
+        status = check_removals(&d->run);
     if (status == TN_OK)
         tn__report_begin(&d->run, d->run.value);
     d->refused = depends_on_placement(status);
@@ -150,7 +150,7 @@ static enum tn__judgement judge(void *context, tn_status *status) {
         *status = refuse_again(d);
         return TN__JUDGE_FAIL;
     }
-    tn__run_needs(&d->run);
+    fill_needs(&d->run);
     return TN__JUDGE_GO;
 }
 
@@ -164,7 +164,7 @@ static tn_status admit(direct *d) {
                              .need_count = 2};
     tn_status status = tn__flow_admit(d->run.t, d->run.thread, &d->ticket, &by);
     if (status == TN_OK)
-        tn__run_show(&d->run); /* still under the lock */
+        show(&d->run); /* still under the lock */
     return status;
 }
 
@@ -240,7 +240,7 @@ tn_status tn__trans_action(tn__trans *t, tn__thread *thread, const tn_action *ac
 /* The handle is claimed, so nobody else replaces its record (X1). */
 static tn_status look_claimed(tn__run *run) {
     tn__rcu_lock();
-    tn_status status = tn__run_look(run, tn__store_current(run->t->store));
+    tn_status status = look_at(run, tn__store_current(run->t->store));
     tn__rcu_unlock();
     return status;
 }
@@ -255,7 +255,7 @@ static void lend(tn__run *run) {
 static tn_status claim(tn__run *run) {
     tn_status status = TN_OK;
     tn__lock(&run->t->store->lock);
-    tn__run_needs(run);
+    fill_needs(run);
     if (run->claims) {
         lend(run);
     } else {
@@ -264,7 +264,7 @@ static tn_status claim(tn__run *run) {
         status = tn__flow_claim(run->t, run->thread, run->ticket);
     }
     if (status == TN_OK)
-        tn__run_show(run);
+        show(run);
     tn__unlock(&run->t->store->lock);
     return status;
 }
@@ -274,7 +274,7 @@ static tn_status step_work(tn__run *run) {
     if (status == TN_OK)
         status = look_claimed(run);
     if (status == TN_OK && !run->claims)
-        status = tn__run_check_removals(run);
+        status = check_removals(run);
     if (status != TN_OK)
         return status;
     tn__report_begin(run, run->value);

@@ -155,16 +155,6 @@ static enum tn__judgement judge(void *context, tn_status *status) {
 
 /* ---- Refusals --------------------------------------------------------------------------- */
 
-tn_status tn__stale(tn__trans *t, uint64_t expected, uint64_t actual) {
-    TN__BRANCH(plan_is_stale);
-    tn_error *e = tn__error(TN_ERR_STALE, "the state version is %llu, %llu was expected",
-                            (unsigned long long)actual, (unsigned long long)expected);
-    e->manager = t->manager;
-    e->expected = expected;
-    e->actual = actual;
-    return TN_ERR_STALE;
-}
-
 static uint64_t placement_now(const tn__course *c) {
     tn__rcu_lock();
     uint64_t number = tn__store_current(c->t->store)->number;
@@ -172,39 +162,20 @@ static uint64_t placement_now(const tn__course *c) {
     return number;
 }
 
-static tn_status check_stale(tn__course *c) {
-    if (c->placement != TN_VERSION_ANY && placement_now(c) != c->placement)
-        return tn__stale(c->t, c->placement, placement_now(c));
-    if (c->expected == TN_VERSION_ANY)
+static tn_status check_same(const tn__course *c, uint64_t expected, uint64_t actual) {
+    if (actual == expected)
         return TN_OK;
-    uint64_t actual = tn__state_version_settled(c->t->store, c->t->life);
-    return actual == c->expected ? TN_OK : tn__stale(c->t, c->expected, actual);
+    TN__BRANCH(plan_is_stale);
+    return tn__stale(c->t->manager, expected, actual);
 }
 
-static void name_step(tn_error *e, const char *name, enum tn_phase phase, size_t index,
-                      const tn_action *action, const char *label) {
-    e->phase = phase;
-    e->failed_index = index;
-    memset(e->plan, 0, sizeof e->plan);
-    memcpy(e->plan, name, strnlen(name, sizeof e->plan - 1));
-    if (action) {
-        e->action_kind = action->kind;
-        e->action_handle = action->handle;
-        e->action_at = action->at;
-        e->action_from = action->from;
-    }
-    memset(e->label, 0, sizeof e->label);
-    if (label)
-        memcpy(e->label, label, strnlen(label, sizeof e->label - 1));
-}
-
-tn_status tn__plan_failed(const char *name, enum tn_phase phase, size_t index,
-                          const tn_action *action, const char *label) {
-    tn_error *e = tn__error_current();
-    e->cause_status = e->status;
-    e->status = TN_ERR_PLAN_EXEC;
-    name_step(e, name, phase, index, action, label);
-    return TN_ERR_PLAN_EXEC;
+static tn_status check_stale(const tn__course *c) {
+    tn_status status = TN_OK;
+    if (c->placement != TN_VERSION_ANY)
+        status = check_same(c, c->placement, placement_now(c));
+    if (status == TN_OK && c->expected != TN_VERSION_ANY)
+        status = check_same(c, c->expected, tn__state_version_settled(c->t->store, c->t->life));
+    return status;
 }
 
 /* The first problem of the simulation, with its verdict. */
@@ -216,17 +187,7 @@ static tn_status infeasible(tn__course *c) {
         tn__verdict_into(&verdict, &e);
         tn__verdict_fini(&verdict);
     }
-    e.cause_status = e.status;
-    e.status = TN_ERR_PLAN;
-    for (size_t p = 0; p < c->part_count; p++) {
-        const tn__sim_part *part = &c->parts[p];
-        if (part->phase != c->sim.problem_phase)
-            continue;
-        size_t i = c->sim.problem_index;
-        name_step(&e, c->name, part->phase, i, part->actions ? &part->actions[i] : NULL,
-                  part->reservations ? part->reservations[i].label : NULL);
-    }
-    return tn__error_restore(&e);
+    return tn__sim_refused(&c->sim, &e, c->name, c->parts);
 }
 
 /* ---- Removals --------------------------------------------------------------------------- */
@@ -313,15 +274,10 @@ static tn_status never_free(tn__course *c) {
     while (part + 1 < c->part_count && step >= c->parts[part].count)
         step -= c->parts[part++].count;
     const tn_action *action = &c->parts[part].actions[step];
-    e->cause_status = e->status;
-    e->status = TN_ERR_PLAN;
     e->handle = action->handle;
-    e->reason = action->kind == TN_ACTION_MOVE   ? TN_REASON_SOURCE_PROTECTED
-                : action->kind == TN_ACTION_DROP ? TN_REASON_PROTECTED
-                                                 : TN_REASON_DISCARD_PROTECTED;
+    e->reason = tn__protected_reason(action->kind);
     e->verdict = e->hold_count ? TN_VERDICT_BLOCKED : TN_VERDICT_AFTER_LEASES;
-    name_step(e, c->name, c->parts[part].phase, step, action, NULL);
-    return TN_ERR_PLAN;
+    return tn__plan_refused(c->name, &c->parts[part], step);
 }
 
 tn_status tn__course_admit(tn__course *c) {

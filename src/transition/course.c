@@ -87,10 +87,7 @@ static tn_status reserve(tn__course *c, const tn_reservation_spec *spec) {
 static tn_status step(tn__course *c, const tn__sim_part *part, size_t i, size_t step) {
     tn_status status = part->phase == TN_PHASE_RESERVE ? reserve(c, &part->reservations[i])
                                                        : act(c, part, i, step);
-    if (status == TN_OK)
-        return status;
-    return tn__plan_failed(c->name, part->phase, i, part->actions ? &part->actions[i] : NULL,
-                           part->reservations ? part->reservations[i].label : NULL);
+    return status == TN_OK ? TN_OK : tn__plan_failed(c->name, part, i);
 }
 
 void tn__release_all(tn_reservation *reservations, size_t count) {
@@ -101,23 +98,22 @@ void tn__release_all(tn_reservation *reservations, size_t count) {
             tn__error_restore(&kept);
 }
 
-static tn_status run(tn__course *c) {
+static tn_status run_steps(tn__course *c) {
     size_t done = 0;
-    for (size_t p = 0; p < c->run_count; p++)
-        for (size_t i = 0; i < c->parts[p].count; i++) {
-            tn_status status = step(c, &c->parts[p], i, done++);
-            if (status != TN_OK) { /* M205: unwound before anybody else has a turn */
-                tn__release_all(c->reservations, c->reserved);
-                c->reserved = 0;
-                return status;
-            }
-        }
-    return TN_OK;
+    tn_status status = TN_OK;
+    for (size_t p = 0; p < c->run_count && status == TN_OK; p++)
+        for (size_t i = 0; i < c->parts[p].count && status == TN_OK; i++)
+            status = step(c, &c->parts[p], i, done++);
+    return status;
 }
 
-/* Still in flight: nobody else can remove what the plan has made or found. */
-static tn_status ready(tn__course *c) {
-    tn_status status = c->ready(c->ready_context);
+/* The steps, then `ready`, still in flight: nobody else can remove what the plan has made or found.
+ * A failure is unwound before anybody else has a turn (M205). */
+static tn_status run(tn__course *c) {
+    tn_status status = run_steps(c);
+    c->ran = status == TN_OK;
+    if (status == TN_OK && c->ready)
+        status = c->ready(c->ready_context);
     if (status != TN_OK) {
         tn__release_all(c->reservations, c->reserved);
         c->reserved = 0;
@@ -129,18 +125,16 @@ tn_status tn__course_run(tn__course *c) {
     if (c->expected != TN_VERSION_ANY) { /* early; the definite check is admission's last step */
         uint64_t actual = tn__state_version(c->t->store, c->t->life);
         if (actual != c->expected)
-            return tn__stale(c->t, c->expected, actual);
+            return tn__stale(c->t->manager, c->expected, actual);
     }
     tn_status status = tn__streams_check(c->t, c->streams, c->stream_count);
     if (status == TN_OK)
         status = tn__course_admit(c);
     if (status == TN_OK) {
-        bool ran = (status = run(c)) == TN_OK;
-        if (ran && c->ready)
-            status = ready(c);
+        status = run(c);
         tn__course_leave(c);
         /* if it could not get ready, that is the end, and all of it ran (C137) */
-        tn__plan_report_end(c->report, tn__trans_now(c->t), ran && status != TN_OK);
+        tn__plan_report_end(c->report, tn__trans_now(c->t), c->ran && status != TN_OK);
     }
     tn__course_fini(c);
     return status;

@@ -119,32 +119,18 @@ static void finish(tn__trans *t, tn_scope *scope, enum state state) {
     tn__unlock(&t->store->lock);
 }
 
-static tn_status enter_manager(tn__trans *t, bool closed_ok, tn__thread **out_thread) {
-    tn__thread *thread = tn__thread_self();
-    if (!thread)
-        return tn__no_memory();
-    tn_status status = tn__life_enter(t->life, thread, closed_ok);
-    return status == TN_OK ? tn__life_thread(t->life, out_thread) : status;
-}
-
 /* ---- Entry ------------------------------------------------------------------------------ */
 
 static tn_status run_entry(tn__trans *t, tn__thread *thread, tn_scope *scope) {
-    const tn_plan *plan = scope->plan;
     tn__course *c = tn__zalloc(sizeof *c);
     if (!c)
         return tn__no_memory();
     c->t = t;
     c->thread = thread;
-    c->name = plan->name;
-    c->parts[0] =
-        (tn__sim_part){TN_PHASE_RECLAIM, plan->reclaim.actions, NULL, plan->reclaim.count};
-    c->parts[1] =
-        (tn__sim_part){TN_PHASE_RESERVE, NULL, plan->reservations, plan->reservation_count};
-    c->parts[2] = (tn__sim_part){TN_PHASE_ENTER, plan->enter.actions, NULL, plan->enter.count};
-    c->parts[3] = (tn__sim_part){TN_PHASE_EXIT, plan->exit.actions, NULL, plan->exit.count};
-    c->part_count = 4;
-    c->run_count = 3; /* the exit is looked at, and runs later */
+    c->name = scope->plan->name;
+    tn__plan_parts(scope->plan, c->parts);
+    c->part_count = TN__PLAN_PARTS;
+    c->run_count = TN__PLAN_PARTS - 1; /* the exit is looked at, and runs later */
     c->expected = scope->expected;
     c->placement = scope->binding.placement;
     c->ready = scope->binding.ready;
@@ -164,7 +150,7 @@ static tn_status run_entry(tn__trans *t, tn__thread *thread, tn_scope *scope) {
 
 static tn_status entry(tn__trans *t, tn_scope *scope) {
     tn__thread *thread;
-    tn_status status = enter_manager(t, false, &thread);
+    tn_status status = tn__life_begin(t->life, false, &thread);
     if (status == TN_OK)
         status = tn__life_reap_manual(t->life);
     if (status != TN_OK)
@@ -186,9 +172,8 @@ static tn_status enter_forked(tn__trans *t, tn_scope *scope) {
 
 tn_status tn__scope_enter(tn_scope *scope) {
     tn__trans *t = trans_of(scope);
-    if (!t)
-        return state_of(scope) == FRESH ? tn__fail(TN_ERR_CLOSED, "the manager is gone")
-                                        : tn__fail(TN_ERR_MISUSE, "the scope was used before");
+    if (!t) /* the manager is gone, and has closed it */
+        return tn__fail(TN_ERR_MISUSE, "the scope was used before");
     if (tn__life_forked(t->life))
         return enter_forked(t, scope);
     uint64_t started = tn__trans_now(t);
@@ -207,29 +192,21 @@ tn_status tn__scope_enter(tn_scope *scope) {
 
 /* ---- Exit ------------------------------------------------------------------------------- */
 
-static tn_status exit_step(tn_scope *scope, tn__run *run, size_t i) {
-    tn_status status = tn__step_run(run);
-    if (status == TN_OK) {
-        tn__plan_report_add(scope->report, TN_PHASE_EXIT, &run->report);
-        return TN_OK;
-    }
-    return tn__plan_failed(scope->plan->name, TN_PHASE_EXIT, i, &run->action, NULL);
-}
-
 /* Claims handles only, and judges each action as it comes (M206). */
-static tn_status exit_steps(tn__trans *t, tn__thread *thread, tn_scope *scope, tn__ticket *ticket) {
-    const tn__list *list = &scope->plan->exit;
-    tn_status status = TN_OK;
-    for (size_t i = 0; i < list->count && status == TN_OK; i++) {
+static tn_status exit_steps(tn__trans *t, tn__thread *thread, tn_scope *scope,
+                            const tn__sim_part *part, tn__ticket *ticket) {
+    for (size_t i = 0; i < part->count; i++) {
         tn__run run = {.t = t,
                        .thread = thread,
-                       .action = list->actions[i],
+                       .action = part->actions[i],
                        .stream =
-                           tn__streams_for(scope->streams, scope->stream_count, &list->actions[i]),
+                           tn__streams_for(scope->streams, scope->stream_count, &part->actions[i]),
                        .ticket = ticket};
-        status = exit_step(scope, &run, i);
+        if (tn__step_run(&run) != TN_OK)
+            return tn__plan_failed(scope->plan->name, part, i);
+        tn__plan_report_add(scope->report, part->phase, &run.report);
     }
-    return status;
+    return TN_OK;
 }
 
 static tn_status run_exit(tn__trans *t, tn__thread *thread, tn_scope *scope) {
@@ -243,7 +220,7 @@ static tn_status run_exit(tn__trans *t, tn__thread *thread, tn_scope *scope) {
     tn_status status = tn__flow_admit(t, thread, &ticket, &by);
     if (status == TN_OK) {
         tn__unlock(&t->store->lock);
-        status = exit_steps(t, thread, scope, &ticket);
+        status = exit_steps(t, thread, scope, &part, &ticket);
         tn__release_all(scope->reservations, scope->reserved); /* before anybody else's turn */
         tn__lock(&t->store->lock);
         tn__flow_leave(t, &ticket);
@@ -306,7 +283,7 @@ tn_status tn__scope_close(tn_scope *scope) {
         return tn__fail(TN_ERR_MISUSE, "the scope was never entered");
     if (found == CLOSED || !t)
         return TN_OK;
-    tn_status status = enter_manager(t, false, &thread);
+    tn_status status = tn__life_begin(t->life, false, &thread);
     if (status == TN_OK || status == TN_ERR_CLOSED)
         status = claim_close(t, scope, status, &found);
     if (status == TN_ERR_CLOSED)
@@ -336,7 +313,7 @@ static void warn_abandoned(tn__trans *t, const tn_scope *scope) {
 /* M214, G26. */
 static tn_status abandon(tn__trans *t, tn_scope *scope) {
     tn__thread *thread;
-    tn_status status = enter_manager(t, true, &thread);
+    tn_status status = tn__life_begin(t->life, true, &thread);
     if (status != TN_OK)
         return status;
     tn__release_all(scope->reservations, scope->reserved);

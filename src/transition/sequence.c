@@ -56,7 +56,7 @@ static tn_status check_version(tn__trans *t, uint64_t expected) {
     if (expected == TN_VERSION_ANY)
         return TN_OK;
     uint64_t actual = tn__state_version_settled(t->store, t->life);
-    return actual == expected ? TN_OK : tn__stale(t, expected, actual);
+    return actual == expected ? TN_OK : tn__stale(t->manager, expected, actual);
 }
 
 /* With an expected version it is looked at before and after, so that the evidence is of that

@@ -186,15 +186,6 @@ typedef struct tn__run {
     uint64_t sequence; /* of the report in the trace */
 } tn__run;
 
-/* Look at the value in a version: handle, locations, stream, decision table, last copy (not
- * protection), and begin the report. */
-TN_NODISCARD tn_status tn__run_look(tn__run *run, const tn_version *version);
-/* Protections of what it removes (M100, M108, M111); the definite check comes with the removal. */
-TN_NODISCARD tn_status tn__run_check_removals(tn__run *run);
-/* The needs of a direct action, by its choice. */
-void tn__run_needs(tn__run *run);
-/* Others see what it loads and will remove, or meet the guard. Under store->lock. */
-void tn__run_show(tn__run *run);
 TN_NODISCARD tn_status tn__run_perform(tn__run *run);
 /* Under store->lock, which is given up for a while. `status`: how the work went; anything but TN_OK
  * only gives back what was claimed and made. */
@@ -237,7 +228,7 @@ typedef struct tn__course {
     tn__trans *t;
     tn__thread *thread;
     const char *name;
-    tn__sim_part parts[4];
+    tn__sim_part parts[TN__PLAN_PARTS];
     size_t part_count;                 /* simulated */
     size_t run_count;                  /* of these, the first ones, run now */
     uint64_t expected;                 /* TN_VERSION_ANY */
@@ -263,6 +254,7 @@ typedef struct tn__course {
     int looks;    /* for the sake of bytes */
     size_t steps; /* of the parts that run now */
     bool *later;  /* per step: what it makes, a later one removes */
+    bool ran;     /* all of these */
 } tn__course;
 
 /* Everything from the check of the streams to the last step. On TN_ERR_PLAN_EXEC the report is
@@ -279,11 +271,6 @@ TN_NODISCARD tn_status tn__course_admit(tn__course *course);
 void tn__course_leave(tn__course *course);
 /* Memory of an admission, whatever came out of it. */
 void tn__course_fini(tn__course *course);
-/* The thread's error becomes TN_ERR_PLAN_EXEC of this plan (M246). */
-TN_NODISCARD tn_status tn__plan_failed(const char *name, enum tn_phase phase, size_t index,
-                                       const tn_action *action, const char *label);
-/* TN_ERR_STALE (M126). */
-TN_NODISCARD tn_status tn__stale(tn__trans *t, uint64_t expected, uint64_t actual);
 /* One action of a plan in flight, whose handle is claimed; `run` is set up. Own claims and
  * removals unless run->claims. */
 TN_NODISCARD tn_status tn__step_run(tn__run *run);
