@@ -43,6 +43,7 @@
     X(flow_waits_behind)                                                                           \
     X(flow_waits_for_bytes)                                                                        \
     X(flow_joins_load)                                                                             \
+    X(flow_moved_on)                                                                               \
     X(flow_rechecks)                                                                               \
     X(claims_refused)                                                                              \
     X(plan_meets_use)                                                                              \

@@ -29,12 +29,11 @@ bool tn__sim_places_begin(tn__sim *sim) {
         uint64_t total, claimed;
         tn__sim_place *place = add_place(sim, table->places[i].at);
         tn__ledger_read(place->ledger, &total, &claimed);
-        place->found = total - claimed;
         place->used = table->places[i].used_bytes;
-        place->level = sim->in.by_ledger
-                           ? place->found
+        place->began = sim->in.by_ledger
+                           ? total - claimed
                            : place->used + tn__guards_reserved(sim->in.guards, place->at);
-        place->peak = place->level;
+        place->level = place->peak = place->began;
     }
     return true;
 }

@@ -156,7 +156,7 @@ typedef struct tn__touch {
 typedef struct tn__sim_place {
     tn_location at;
     tn__ledger *ledger;
-    uint64_t found; /* charged at the beginning */
+    uint64_t began; /* charged at the beginning */
     uint64_t level; /* charged, simulated so far */
     uint64_t used;  /* of it, by materializations */
     uint64_t peak;

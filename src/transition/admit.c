@@ -11,10 +11,6 @@
 
 #include "transition/transition_priv.h"
 
-/* How often a plan that is short of bytes is simulated anew because their number has changed: in
- * its turn that is the work of reservations only, which come and go without end. */
-#define LOOKS 16
-
 /* How often a plan whose removal lost against an acquire that is over again is simulated anew. */
 #define TRIES 64
 
@@ -121,14 +117,11 @@ static bool same(const tn__course *c) {
     return same;
 }
 
-/* Whether the bytes at the short location are not those of the look any longer: it may have seen a
- * plan half-way that is over by now, which is no reason for a refusal (M256, M258). */
-static bool moved_on(tn__course *c, const tn__ledger *ledger) {
-    uint64_t total, claimed;
+static const tn__sim_place *short_place(const tn__course *c) {
+    const tn__ledger *ledger = tn__store_ledger(c->t->store, c->sim.problem.at);
     uint8_t place = c->sim.place_of[ledger - c->t->store->ledgers];
     TN_ASSERT(place > 0);
-    tn__ledger_read(ledger, &total, &claimed);
-    return total - claimed != c->sim.places[place - 1].found && c->looks++ < LOOKS;
+    return &c->sim.places[place - 1];
 }
 
 static enum tn__judgement judge(void *context, tn_status *status) {
@@ -143,14 +136,15 @@ static enum tn__judgement judge(void *context, tn_status *status) {
     *status = TN_ERR_PLAN; /* the detail is made without the lock */
     if (!c->sim.short_of_bytes)
         return TN__JUDGE_FAIL;
-    tn__ledger *ledger = tn__store_ledger(c->t->store, c->sim.problem.at);
+    const tn__sim_place *place = short_place(c);
     c->claims.needs[0] =
-        (tn__need){.ledger = ledger, /* while it waits, nobody overtakes it there */
+        (tn__need){.ledger = place->ledger, /* while it waits, nobody overtakes it there */
                    .at = c->sim.problem.at,
                    .bytes = c->sim.problem.requested_bytes};
     c->ticket.need_count = 1;
-    c->ticket.short_at = ledger;
-    return moved_on(c, ledger) ? TN__JUDGE_RECHECK : TN__JUDGE_SHORT;
+    c->ticket.short_at = place->ledger;
+    c->ticket.short_began = place->began;
+    return TN__JUDGE_SHORT;
 }
 
 /* ---- Refusals --------------------------------------------------------------------------- */

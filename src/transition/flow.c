@@ -153,6 +153,30 @@ static enum examined claim_all(tn__trans *t, tn__ticket *ticket, bool reasons, t
     return GO;
 }
 
+/* How often a plan that is short of bytes is judged by the ledger anew because it has changed: in
+ * its turn that is the work of reservations only, which come and go without end. */
+#define LOOKS 16
+
+/* Whether the bytes there are not those that the judgement began with: its version and its ledger
+ * are of two moments, before and after another plan's commit, which is no reason for a refusal
+ * (M256, M258). */
+static bool moved_on(tn__ticket *ticket) {
+    uint64_t total, claimed;
+    tn__ledger_read(ticket->short_at, &total, &claimed);
+    return total - claimed != ticket->short_began && ticket->looks++ < LOOKS;
+}
+
+static enum examined judged_short(const tn__trans *t, tn__ticket *ticket) {
+    ticket->outdated = others_hold(t, ticket, ticket->short_at);
+    if (ticket->outdated)
+        return WAIT;
+    if (!moved_on(ticket))
+        return REFUSED;
+    TN__BRANCH(flow_moved_on);
+    ticket->squeezed = true;
+    return RECHECK;
+}
+
 static enum examined judged(tn__trans *t, tn__ticket *ticket, const tn__judge *judge,
                             tn_status *status) {
     if (ticket->outdated) {
@@ -165,8 +189,7 @@ static enum examined judged(tn__trans *t, tn__ticket *ticket, const tn__judge *j
     case TN__JUDGE_FAIL:
         return REFUSED;
     case TN__JUDGE_SHORT:
-        ticket->outdated = others_hold(t, ticket, ticket->short_at);
-        return ticket->outdated ? WAIT : REFUSED;
+        return judged_short(t, ticket);
     default:
         return GO;
     }

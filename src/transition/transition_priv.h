@@ -45,8 +45,10 @@ typedef struct tn__ticket {
     size_t need_count;
     /* judged: bytes at this location do not fit; final only if no plan in flight holds some */
     const tn__ledger *short_at;
-    bool outdated; /* has waited since: to be judged afresh */
-    bool squeezed; /* a claim did not fit though nobody in flight held any: the ledger knows why */
+    uint64_t short_began; /* charged there, as the judgement had it */
+    int looks;            /* how often it was judged afresh because that was not so */
+    bool outdated;        /* has waited since: to be judged afresh */
+    bool squeezed;        /* short though nobody in flight holds any: only the ledger knows why */
     /* in flight: locations where storage will be removed, or is being freed, by ledger position */
     uint8_t freeing[(TN__LEDGER_COUNT + 7) / 8];
 } tn__ticket;
@@ -251,7 +253,6 @@ typedef struct tn__course {
     tn__guards guards;
     tn__sim sim;
     bool looked;  /* the three above are there */
-    int looks;    /* for the sake of bytes */
     size_t steps; /* of the parts that run now */
     bool *later;  /* per step: what it makes, a later one removes */
     bool ran;     /* all of these */

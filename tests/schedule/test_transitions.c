@@ -138,7 +138,22 @@ static void plan_transient_body(void) {
     SCHED_EQUAL(W.loads[0] + W.loads[1], 2);
     world_end();
 }
-SCENARIO(plan_transient, 50)
+SCENARIO(plan_transient, 60, 1246180236134101151u)
+
+/* The same one at a time, twice each, from copies: a source keeps the others out. */
+static void pass_through_twice(void *argument) {
+    pass_through(argument);
+    pass_through(argument);
+}
+
+static void plan_serial_body(void) {
+    world_begin(TN_MODE_SERIAL, TN_REAPER_MANUAL, 1, 2, 2);
+    resident(0, N);
+    resident(1, N);
+    RUN({"first", pass_through_twice, (void *)&zero}, {"second", pass_through_twice, (void *)&one});
+    world_end();
+}
+SCENARIO(plan_serial, 40)
 
 /* A plan between a reader and a reservation: it runs whole, or nothing of it (TN_ERR_PLAN_EXEC
  * would fail the schedule). */
@@ -169,6 +184,24 @@ static void plan_between_body(void) {
     world_end();
 }
 SCENARIO(plan_between, 60)
+
+/* A reservation that comes and goes, beside which each plan alone has room: both run. */
+static void reserve_all(void *argument) {
+    tn_reservation r;
+    (void)argument;
+    for (int i = 0; i < 2; i++)
+        if (world_reserve(P, WORLD_BYTES, &r) == TN_OK)
+            world_unreserve(&r);
+}
+
+static void plan_beside_body(void) {
+    world_begin(TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 2, 2, 2);
+    RUN({"first", pass_through, (void *)&zero}, {"second", pass_through, (void *)&one},
+        {"reserve", reserve_all, NULL});
+    SCHED_EQUAL(W.loads[0] + W.loads[1], 2);
+    world_end();
+}
+SCENARIO(plan_beside, 60)
 
 /* A plan bound to a version: a lease in between makes it stale, or comes after it. */
 static uint64_t bound_to;
@@ -409,13 +442,15 @@ SCENARIO(serial_scope, 40)
 
 REACHES(tn__branch_flow_waits_for_handle, tn__branch_flow_waits_behind,
         tn__branch_flow_waits_for_bytes, tn__branch_flow_joins_load, tn__branch_flow_rechecks,
-        tn__branch_claims_refused, tn__branch_plan_meets_use, tn__branch_plan_is_stale)
+        tn__branch_flow_moved_on, tn__branch_claims_refused, tn__branch_plan_meets_use,
+        tn__branch_plan_is_stale)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(ensure_ensure),  cmocka_unit_test(ensure_fails),
     cmocka_unit_test(ensure_full),    cmocka_unit_test(ensure_waits),
     cmocka_unit_test(plan_plan),      cmocka_unit_test(plan_cross),
-    cmocka_unit_test(plan_transient), cmocka_unit_test(plan_between),
+    cmocka_unit_test(plan_transient), cmocka_unit_test(plan_serial),
+    cmocka_unit_test(plan_between),   cmocka_unit_test(plan_beside),
     cmocka_unit_test(plan_stale),     cmocka_unit_test(bytes),
     cmocka_unit_test(scope_scope),    cmocka_unit_test(scope_exit),
     cmocka_unit_test(scope_fails),    cmocka_unit_test(adopt_release),
