@@ -4,8 +4,8 @@
  *
  * Every function may be called from any thread. The checks that touch no state come first (M251),
  * then "entry": callback guard (TN_ERR_REENTRANCY), closed (TN_ERR_CLOSED), same-thread nesting
- * (TN_ERR_REENTRANCY) (M198). A process that forked gets TN_ERR_FORKED from every manager of its
- * parent. Statuses named there are not repeated below.
+ * (TN_ERR_REENTRANCY) (M198). A forked child gets TN_ERR_FORKED from every manager of its parent,
+ * and for one of its own where the parent had threads that used some. Statuses named there are not repeated below.
  *
  * Departures from the specification that concern these functions:
  *  - D1: reaping also runs in the background unless TN_REAPER_MANUAL is asked for.
@@ -131,7 +131,9 @@ typedef struct tn_config {
  * @param[out] out      owned; end with tn_manager_destroy().
  * @return TN_OK; TN_ERR_KIND NULL, wrong size, mode, reaper or budget location out of range;
  *         TN_ERR_VALUE a budget above INT64_MAX, one location twice, a CUDA location that the
- *         driver does not have, or a ring that cannot be; TN_ERR_HOST_MEMORY; TN_ERR_SYSTEM (the reaper thread).
+ *         driver does not have, or a ring that cannot be; TN_ERR_HOST_MEMORY; TN_ERR_SYSTEM (the
+ *         reaper thread); TN_ERR_FORKED this process was forked from one in which other threads
+ *         had used managers and not yet ended: fork before, or exec.
  *
  * Threads:  any.
  * Blocks:   never.

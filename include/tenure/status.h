@@ -58,7 +58,7 @@ extern "C" {
     X(ERR_UNSUPPORTED, 24, "not supported here", "do not retry")                                   \
     X(ERR_INTERNAL, 25, "a defect of the library", "report it to us")                              \
     X(ERR_POLICY, 26, "a policy broke its contract", "fix the policy")                             \
-    X(ERR_FORKED, 27, "the manager belongs to the parent process", "create one in this process")   \
+    X(ERR_FORKED, 27, "the manager belongs to the parent process", "fork before, or exec")         \
     X(ERR_SYSTEM, 28, "the operating system refused", "report it, with the native code")
 
 /** Result of a call. Stored as uint32_t in structs. */

@@ -48,13 +48,41 @@ static const unsigned int *registered_flag(void) {
 
 static const unsigned int never;
 
+/* ---- Threads -------------------------------------------------------------------------------- */
+
+/* Threads that we have registered, and the process of the last one: a fork copies liburcu's list of
+ * threads to a process that has one of them. The others' entries lie in stacks that will be used
+ * again, so a grace period there follows them into anything. */
+static _Atomic uint64_t registered;
+static _Atomic uint64_t home;
+
+bool tn__rcu_stranded(void) {
+    uint64_t own = tn__thread_own->rcu_registered;
+    return tn__load_rlx(&registered) > own && tn__load_rlx(&home) != (uint64_t)getpid();
+}
+
+/* The count is never too small, also while one comes or goes. */
+static void register_own(tn__thread *thread) {
+    tn__store_rlx(&home, (uint64_t)getpid());
+    tn__add_rlx(&registered, 1);
+    rcu_register_thread();
+    thread->rcu_registered = true;
+}
+
+static void unregister_own(tn__thread *thread) {
+    if (!tn__rcu_stranded()) {
+        if (URCU_TLS(rcu_reader).registered)
+            rcu_unregister_thread();
+        tn__sub_rlx(&registered, 1);
+    }
+    thread->rcu_registered = false;
+}
+
 TN__COLD static void make_ready(tn__thread *thread) {
     tn__fence_ready();
     thread->rcu_flag = &never;
-    if (!URCU_TLS(rcu_reader).registered) {
-        rcu_register_thread();
-        thread->rcu_registered = true;
-    }
+    if (!URCU_TLS(rcu_reader).registered && !tn__rcu_stranded()) /* there nobody waits for it */
+        register_own(thread);
     /* The inlined read side needs liburcu's membarrier mode, and the struct that we know. */
     if (urcu_memb_has_sys_membarrier && (*registered_flag() & 1) &&
         tn__load_rlx(&tn__fence_asymmetric))
@@ -71,12 +99,13 @@ void tn__rcu_thread_ready(tn__thread *thread) {
 }
 
 void tn__rcu_thread_exit(tn__thread *thread) {
-    if (thread->rcu_registered && URCU_TLS(rcu_reader).registered)
-        rcu_unregister_thread();
-    thread->rcu_registered = false;
+    if (thread->rcu_registered)
+        unregister_own(thread);
     thread->rcu_flag = &never;
     thread->rcu_word = NULL;
 }
+
+/* ---- Sections ------------------------------------------------------------------------------- */
 
 void tn__rcu_wake(void) { urcu_common_wake_up_gp(&rcu_gp); }
 

@@ -27,6 +27,10 @@ void tn__rcu_thread_ready(tn__thread *thread);
 /* At thread exit: unregister if it was us. */
 void tn__rcu_thread_exit(tn__thread *thread);
 
+/* Whether this process was forked from one in which other threads were registered: no grace period
+ * can end in it. */
+bool tn__rcu_stranded(void);
+
 void tn__rcu_lock(void);
 void tn__rcu_unlock(void);
 /*

@@ -126,6 +126,9 @@ tn_status tn_manager_create(const tn_config *config, tn_manager **out) {
         status = check_config(&c);
     if (status != TN_OK)
         return status;
+    if (tn__rcu_stranded())
+        return tn__fail(TN_ERR_FORKED, "this process was forked while other threads used managers; "
+                                       "fork before, or exec");
     tn__thread *thread = tn__thread_self();
     tn_manager *m = thread ? tn__zalloc(sizeof *m) : NULL;
     if (!m)

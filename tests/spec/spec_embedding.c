@@ -26,10 +26,14 @@ static int collect(pid_t pid) {
     return WEXITSTATUS(status);
 }
 
-static pid_t fork_quietly(void) {
+static void needs_fork(void) {
 #if TN__TSAN
     TN_SKIP("a forked child of a thread-sanitized program must not take locks");
 #endif
+}
+
+static pid_t fork_quietly(void) {
+    needs_fork();
     (void)fflush(NULL);
     return fork();
 }
@@ -209,6 +213,76 @@ static void embedding_fork_with_all_open(void **state) {
     }
 }
 
+static int own_manager(struct spec *f) {
+    tn_config config = spec_config(f);
+    tn_manager *m = NULL;
+    config.reaper = TN_REAPER_THREAD;
+    tn_status status = tn_manager_create(&config, &m);
+    if (status != TN_OK)
+        return status == TN_ERR_FORKED && !m ? 1 : 2;
+    tn_handle v = adopt_rep(f, m, P);
+    tn_lease lease;
+    if (tn_manager_acquire(m, &v, 1, P, NULL, &lease) != TN_OK ||
+        tn_lease_release(&lease, 0) != TN_OK || tn_manager_drop(m, v, P, NULL) != TN_ERR_OWNERSHIP)
+        return 3;
+    return tn_manager_close(m, 0) == TN_OK && tn_manager_destroy(m) == TN_OK ? 0 : 4;
+}
+
+static int own_manager_in_a_child(struct spec *f) {
+    pid_t pid = fork_quietly();
+    if (pid == 0)
+        _exit(own_manager(f));
+    return collect(pid);
+}
+
+struct bystander {
+    tn_manager *m;
+    pthread_barrier_t there, go;
+};
+
+static void *stand_by(void *arg) {
+    struct bystander *b = arg;
+    uint64_t v;
+    bool good = tn_manager_state_version(b->m, &v) == TN_OK;
+    pthread_barrier_wait(&b->there);
+    pthread_barrier_wait(&b->go);
+    return good ? b : NULL;
+}
+
+/* A child's grace periods would wait for the parent's other threads. */
+static void embedding_fork_beside_a_thread_allows_no_manager(void **state) {
+    struct bystander b = {.m = MANAGER(*state)};
+    pthread_t thread;
+    void *good;
+
+    needs_fork();
+    assert_int_equal(pthread_barrier_init(&b.there, NULL, 2), 0);
+    assert_int_equal(pthread_barrier_init(&b.go, NULL, 2), 0);
+    assert_int_equal(pthread_create(&thread, NULL, stand_by, &b), 0);
+    pthread_barrier_wait(&b.there);
+    int code = 1;
+    for (int i = 0; i < 20 && code == 1; i++)
+        code = own_manager_in_a_child(*state);
+    pthread_barrier_wait(&b.go);
+    assert_int_equal(pthread_join(thread, &good), 0);
+    assert_ptr_equal(good, &b);
+    assert_int_equal(code, 1);
+    pthread_barrier_destroy(&b.there);
+    pthread_barrier_destroy(&b.go);
+}
+
+static void embedding_fork_of_a_lone_thread_allows_its_own_manager(void **state) {
+    struct open_things o;
+
+    spec_own_table(*state);
+    open_all(&o, *state, TN_REAPER_THREAD);
+    end_all(&o, *state);
+    assert_int_equal(own_manager(*state), 0);
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(own_manager_in_a_child(*state), 0);
+    assert_int_equal(own_manager(*state), 0);
+}
+
 struct loading {
     struct open_things *o;
     int code;
@@ -237,9 +311,7 @@ static void embedding_fork_inside_a_callback(void **state) {
     tn_handle h;
 
     spec_own_table(*state);
-#if TN__TSAN
-    TN_SKIP("a forked child of a thread-sanitized program must not take locks");
-#endif
+    needs_fork();
     open_all(&o, *state, TN_REAPER_MANUAL);
     source->hook = fork_inside;
     source->hook_context = &x;
@@ -312,8 +384,12 @@ static void embedding_threads_exit_with_leases(void **state) {
 }
 
 static const struct CMUnitTest tests[] = {
-    SPEC_BOTH(embedding_exit_runs_nothing_of_ours), SPEC_BOTH(embedding_no_locked_memory_is_needed),
-    SPEC_BOTH(embedding_fork_with_all_open),        SPEC_BOTH(embedding_fork_inside_a_callback),
+    SPEC_BOTH(embedding_exit_runs_nothing_of_ours),
+    SPEC_BOTH(embedding_no_locked_memory_is_needed),
+    SPEC_BOTH(embedding_fork_with_all_open),
+    SPEC_BOTH(embedding_fork_beside_a_thread_allows_no_manager),
+    SPEC_BOTH(embedding_fork_of_a_lone_thread_allows_its_own_manager),
+    SPEC_BOTH(embedding_fork_inside_a_callback),
     SPEC_BOTH(embedding_threads_exit_with_leases),
 };
 
