@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Install what is missing to build (`setup.sh run`), also to test (`setup.sh test`, the default), to
 # test and fuzz (`setup.sh fuzz`), or to build and measure (`setup.sh bench`).
-# Does nothing, quickly, when nothing is missing.
+# Does nothing, quickly, when nothing is missing. TN_JEMALLOC=OFF: jemalloc is not missed.
 set -eu
 unset CDPATH
 
@@ -40,7 +40,7 @@ look() {
     library liburcu liburcu-dev "liburcu (userspace-rcu) with headers"
     library libxxhash libxxhash-dev "libxxhash with headers"
     library jansson libjansson-dev "jansson with headers"
-    library jemalloc libjemalloc-dev "jemalloc with headers"
+    [ "${TN_JEMALLOC:-}" = OFF ] || library jemalloc libjemalloc-dev "jemalloc with headers"
     if [ "$want" = test ] || [ "$want" = fuzz ]; then
         have c++ || have g++ || missing g++ "a C++17 compiler"
         have python3 || missing python3 "python3 >= 3.9"

@@ -24,6 +24,8 @@
 #   TN_PROPERTY_SEQUENCES  length of the property tests, in every row
 #   TN_SOAK_SECONDS        length of the row soak, in each build (default: 60)
 #   TN_COVERAGE_MIN        per cent (default: 90)
+#   TN_JEMALLOC            OFF: without jemalloc, which is not installed either
+#   TN_CUDA                OFF: without the CUDA backend, also where the Toolkit is
 #   TN_FAIL_ON_SKIP        1: a row that cannot run on this machine fails
 set -eu
 unset CDPATH
@@ -39,7 +41,7 @@ coverage_folders="transition placement lifetime"
 coverage_labels="unit|spec|fault|property"
 
 usage() {
-    sed -n '4,29s/^# \{0,1\}//p' "$0"
+    sed -n '4,31s/^# \{0,1\}//p' "$0"
     exit "$1"
 }
 
@@ -47,6 +49,8 @@ usage() {
 build() {
     dir=$base/$1
     shift
+    [ "${TN_JEMALLOC:-}" != OFF ] || set -- "$@" -DTN_JEMALLOC=OFF
+    [ "${TN_CUDA:-}" != OFF ] || set -- "$@" -DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON
     mkdir -p "$dir"
     rm -f "$dir/ctest.log"
     if [ ! -f "$dir/Makefile" ] || [ "$(cat "$dir/options" 2>/dev/null)" != "$*" ]; then
