@@ -149,3 +149,17 @@ tn_status tn__cuda_home(tn__cuda *c, tn__cuda_device **out) {
     }
     return status;
 }
+
+tn_status tn__cuda_enter_device(tn__cuda *c, uint32_t index, tn__cuda_device **out,
+                                tn__cuda_scope *scope) {
+    tn_status status = tn__cuda_device_at(c, index, out);
+
+    return status == TN_OK ? tn__cuda_result(c, tn__cuda_enter(c, (*out)->context, scope)) : status;
+}
+
+tn_status tn__cuda_enter_home(tn__cuda *c, tn__cuda_scope *scope) {
+    tn__cuda_device *d;
+    tn_status status = tn__cuda_home(c, &d);
+
+    return status == TN_OK ? tn__cuda_result(c, tn__cuda_enter(c, d->context, scope)) : status;
+}

@@ -51,19 +51,17 @@ tn_status tn__cuda_device_alloc(void *self, uint32_t device, uint64_t bytes, voi
     CUdeviceptr pointer = 0;
     tn__cuda_scope scope;
     tn__cuda_device *d;
-    tn_status status = tn__cuda_device_at(c, device, &d);
+    tn_status status;
     CUresult code;
 
-    if (status != TN_OK)
-        return status;
     if (bytes == 0)
         return tn__cuda_result(c, CUDA_ERROR_INVALID_VALUE);
-    code = tn__cuda_enter(c, d->context, &scope);
-    if (code == CUDA_SUCCESS) {
-        code = d->pool != NULL ? pool_alloc(c, d, (size_t)bytes, &pointer)
-                               : c->api.cuMemAlloc_v2(&pointer, (size_t)bytes);
-        tn__cuda_leave(&scope);
-    }
+    status = tn__cuda_enter_device(c, device, &d, &scope);
+    if (status != TN_OK)
+        return status;
+    code = d->pool != NULL ? pool_alloc(c, d, (size_t)bytes, &pointer)
+                           : c->api.cuMemAlloc_v2(&pointer, (size_t)bytes);
+    tn__cuda_leave(&scope);
     if (code == CUDA_SUCCESS) {
         tn__add_rlx(&d->used_bytes, bytes);
         *out = (void *)(uintptr_t)pointer;
@@ -84,21 +82,18 @@ tn_status tn__cuda_device_free(void *self, uint32_t device, void *pointer, uint6
     CUdeviceptr address = (CUdeviceptr)(uintptr_t)pointer;
     tn__cuda_scope scope;
     tn__cuda_device *d;
-    tn_status status = tn__cuda_device_at(c, device, &d);
+    tn_status status = tn__cuda_enter_device(c, device, &d, &scope);
     CUresult code;
 
     if (status != TN_OK)
         return status;
-    code = tn__cuda_enter(c, d->context, &scope);
+    code =
+        d->pool != NULL ? c->api.cuMemFreeAsync(address, d->memory) : c->api.cuMemFree_v2(address);
     if (code == CUDA_SUCCESS) {
-        code = d->pool != NULL ? c->api.cuMemFreeAsync(address, d->memory)
-                               : c->api.cuMemFree_v2(address);
-        if (code == CUDA_SUCCESS) {
-            tn__sub_rlx(&d->used_bytes, bytes);
-            limit_idle(c, d);
-        }
-        tn__cuda_leave(&scope);
+        tn__sub_rlx(&d->used_bytes, bytes);
+        limit_idle(c, d);
     }
+    tn__cuda_leave(&scope);
     return tn__cuda_result(c, code);
 }
 
@@ -108,17 +103,13 @@ tn_status tn__cuda_pinned_alloc(void *self, size_t bytes, void **out) {
     tn__cuda *c = self;
     void *pointer = NULL;
     tn__cuda_scope scope;
-    tn__cuda_device *d;
-    tn_status status = tn__cuda_home(c, &d);
+    tn_status status = tn__cuda_enter_home(c, &scope);
     CUresult code;
 
     if (status != TN_OK)
         return status;
-    code = tn__cuda_enter(c, d->context, &scope);
-    if (code == CUDA_SUCCESS) {
-        code = c->api.cuMemHostAlloc(&pointer, bytes, CU_MEMHOSTALLOC_PORTABLE);
-        tn__cuda_leave(&scope);
-    }
+    code = c->api.cuMemHostAlloc(&pointer, bytes, CU_MEMHOSTALLOC_PORTABLE);
+    tn__cuda_leave(&scope);
     if (code == CUDA_SUCCESS)
         *out = pointer;
     return tn__cuda_status(c, code, TN_ERR_HOST_MEMORY);
@@ -127,19 +118,14 @@ tn_status tn__cuda_pinned_alloc(void *self, size_t bytes, void **out) {
 tn_status tn__cuda_pinned_free(void *self, void *pointer, size_t bytes) {
     tn__cuda *c = self;
     tn__cuda_scope scope;
-    tn__cuda_device *d;
-    tn_status status = tn__cuda_home(c, &d);
-    CUresult code;
+    tn_status status = tn__cuda_enter_home(c, &scope);
 
     (void)bytes;
     if (status != TN_OK)
         return status;
-    code = tn__cuda_enter(c, d->context, &scope);
-    if (code == CUDA_SUCCESS) {
-        code = c->api.cuMemFreeHost(pointer);
-        tn__cuda_leave(&scope);
-    }
-    return tn__cuda_result(c, code);
+    status = tn__cuda_result(c, c->api.cuMemFreeHost(pointer));
+    tn__cuda_leave(&scope);
+    return status;
 }
 
 tn_status tn__cuda_device_memory(void *self, uint32_t device, tn_device_memory *out) {
@@ -148,14 +134,11 @@ tn_status tn__cuda_device_memory(void *self, uint32_t device, tn_device_memory *
     size_t total_bytes = 0;
     tn__cuda_scope scope;
     tn__cuda_device *d;
-    tn_status status = tn__cuda_device_at(c, device, &d);
+    tn_status status = tn__cuda_enter_device(c, device, &d, &scope);
     CUresult code;
 
     if (status != TN_OK)
         return status;
-    code = tn__cuda_enter(c, d->context, &scope);
-    if (code != CUDA_SUCCESS)
-        return tn__cuda_result(c, code);
     code = c->api.cuMemGetInfo_v2(&free_bytes, &total_bytes);
     if (code == CUDA_SUCCESS) {
         out->total_bytes = total_bytes;
@@ -176,17 +159,13 @@ tn_status tn__cuda_pointer_location(void *self, const void *pointer, tn_location
     int ordinal = -1;
     void *answers[] = {&type, &ordinal};
     tn__cuda_scope scope;
-    tn__cuda_device *d;
-    tn_status status = tn__cuda_home(c, &d);
+    tn_status status = tn__cuda_enter_home(c, &scope);
     CUresult code;
 
     if (status != TN_OK)
         return status;
-    code = tn__cuda_enter(c, d->context, &scope);
-    if (code == CUDA_SUCCESS) {
-        code = c->api.cuPointerGetAttributes(2, which, answers, (CUdeviceptr)(uintptr_t)pointer);
-        tn__cuda_leave(&scope);
-    }
+    code = c->api.cuPointerGetAttributes(2, which, answers, (CUdeviceptr)(uintptr_t)pointer);
+    tn__cuda_leave(&scope);
     if (code != CUDA_SUCCESS)
         return tn__cuda_result(c, code);
     if (type == CU_MEMORYTYPE_HOST)

@@ -97,6 +97,10 @@ void tn__cuda_leave(tn__cuda_scope *scope);
 TN_NODISCARD tn_status tn__cuda_device_at(tn__cuda *c, uint32_t index, tn__cuda_device **out);
 /* A device that is open; opens one if there is none. */
 TN_NODISCARD tn_status tn__cuda_home(tn__cuda *c, tn__cuda_device **out);
+/* Both: a device, or any, and its context entered. */
+TN_NODISCARD tn_status tn__cuda_enter_device(tn__cuda *c, uint32_t index, tn__cuda_device **out,
+                                             tn__cuda_scope *scope);
+TN_NODISCARD tn_status tn__cuda_enter_home(tn__cuda *c, tn__cuda_scope *scope);
 /* Release what a device holds. */
 void tn__cuda_device_close(tn__cuda *c, tn__cuda_device *d);
 

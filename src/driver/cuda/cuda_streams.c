@@ -107,24 +107,32 @@ CUresult tn__cuda_not_capturing(tn__cuda *c, tn_stream stream) {
     return code == CUDA_SUCCESS && captured ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : code;
 }
 
+/* The same for a call that a capture would record, or refuse (U5). */
+static tn_status enter_queue(tn__cuda *c, tn_stream stream, tn__cuda_scope *scope) {
+    tn_status status = enter_stream(c, stream, scope);
+
+    if (status != TN_OK)
+        return status;
+    status = tn__cuda_result(c, tn__cuda_not_capturing(c, stream));
+    if (status != TN_OK)
+        tn__cuda_leave(scope);
+    return status;
+}
+
 tn_status tn__cuda_stream_create(void *self, uint32_t device, tn_stream *out) {
     tn__cuda *c = self;
     CUstream stream = NULL;
     tn__cuda_scope scope;
     tn__cuda_device *d;
-    tn_status status = tn__cuda_device_at(c, device, &d);
-    CUresult code;
+    tn_status status = tn__cuda_enter_device(c, device, &d, &scope);
 
     if (status != TN_OK)
         return status;
-    code = tn__cuda_enter(c, d->context, &scope);
-    if (code == CUDA_SUCCESS) {
-        code = c->api.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
-        tn__cuda_leave(&scope);
-    }
-    if (code == CUDA_SUCCESS)
+    status = tn__cuda_result(c, c->api.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    tn__cuda_leave(&scope);
+    if (status == TN_OK)
         *out = stream;
-    return tn__cuda_result(c, code);
+    return status;
 }
 
 tn_status tn__cuda_stream_destroy(void *self, tn_stream stream) {
@@ -187,32 +195,26 @@ tn_status tn__cuda_stream_info(void *self, tn_stream stream, tn_stream_info *out
 tn_status tn__cuda_stream_synchronize(void *self, tn_stream stream) {
     tn__cuda *c = self;
     tn__cuda_scope scope;
-    tn_status status = enter_stream(c, stream, &scope);
-    CUresult code;
+    tn_status status = enter_queue(c, stream, &scope);
 
     if (status != TN_OK)
         return status;
-    code = tn__cuda_not_capturing(c, stream);
-    if (code == CUDA_SUCCESS)
-        code = c->api.cuStreamSynchronize(stream);
+    status = tn__cuda_result(c, c->api.cuStreamSynchronize(stream));
     tn__cuda_leave(&scope);
-    return tn__cuda_result(c, code);
+    return status;
 }
 
 tn_status tn__cuda_stream_wait(void *self, tn_stream stream, tn_event handle) {
     tn__cuda *c = self;
     const tn__cuda_event *event = (const tn__cuda_event *)(void *)handle;
     tn__cuda_scope scope;
-    tn_status status = enter_stream(c, stream, &scope);
-    CUresult code;
+    tn_status status = enter_queue(c, stream, &scope);
 
     if (status != TN_OK)
         return status;
-    code = tn__cuda_not_capturing(c, stream);
-    if (code == CUDA_SUCCESS)
-        code = c->api.cuStreamWaitEvent(stream, event->event, 0);
+    status = tn__cuda_result(c, c->api.cuStreamWaitEvent(stream, event->event, 0));
     tn__cuda_leave(&scope);
-    return tn__cuda_result(c, code);
+    return status;
 }
 
 /* The primary context's work; what the program queued in another context of the device is waited
@@ -221,31 +223,24 @@ tn_status tn__cuda_device_synchronize(void *self, uint32_t device) {
     tn__cuda *c = self;
     tn__cuda_scope scope;
     tn__cuda_device *d;
-    tn_status status = tn__cuda_device_at(c, device, &d);
-    CUresult code;
+    tn_status status = tn__cuda_enter_device(c, device, &d, &scope);
 
     if (status != TN_OK)
         return status;
-    code = tn__cuda_enter(c, d->context, &scope);
-    if (code == CUDA_SUCCESS) {
-        code = c->api.cuCtxSynchronize();
-        tn__cuda_leave(&scope);
-    }
-    return tn__cuda_result(c, code);
+    status = tn__cuda_result(c, c->api.cuCtxSynchronize());
+    tn__cuda_leave(&scope);
+    return status;
 }
 
 tn_status tn__cuda_host_function(void *self, tn_stream stream, void (*function)(void *context),
                                  void *context) {
     tn__cuda *c = self;
     tn__cuda_scope scope;
-    tn_status status = enter_stream(c, stream, &scope);
-    CUresult code;
+    tn_status status = enter_queue(c, stream, &scope);
 
     if (status != TN_OK)
         return status;
-    code = tn__cuda_not_capturing(c, stream);
-    if (code == CUDA_SUCCESS)
-        code = c->api.cuLaunchHostFunc(stream, function, context);
+    status = tn__cuda_result(c, c->api.cuLaunchHostFunc(stream, function, context));
     tn__cuda_leave(&scope);
-    return tn__cuda_result(c, code);
+    return status;
 }
