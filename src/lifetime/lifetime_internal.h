@@ -185,9 +185,11 @@ static inline bool tn__protected(const tn__protection *p) {
 
 /* Count the protections of each of `count` materializations. */
 void tn__life_protections(tn__life *life, tn__mat *const *mats, size_t count, tn__protection *out);
-/* Complete pending leases that pin one of them and whose events are done; a failing query leaves
- * them pending. False: this look found no other protection of any of them; true: perhaps. */
-bool tn__life_help(tn__life *life, tn__mat *const *mats, size_t count);
+/* Complete pending leases that pin one of them and whose events are done. `out_protected`: false,
+ * this look found no other protection of any of them; true, perhaps. The error of a failing query,
+ * which changes nothing (M165); of a lost device it only leaves the lease pending. */
+TN_NODISCARD tn_status tn__life_help(tn__life *life, tn__mat *const *mats, size_t count,
+                                     bool *out_protected);
 
 /* Counts of the whole manager (close, snapshot heads). */
 typedef struct tn__totals {

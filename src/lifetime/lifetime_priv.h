@@ -331,7 +331,8 @@ static inline tn__pin_view tn__pin_view_of(tn__record *record) {
 }
 
 /* reap.c: as tn__life_help(), for those that a removal names */
-bool tn__removal_help(tn__life *life, const tn__removal *removal);
+TN_NODISCARD tn_status tn__removal_help(tn__life *life, const tn__removal *removal,
+                                        bool *out_protected);
 /* removal.c: the decision word, for removals and for close */
 TN_NODISCARD tn__removal *tn__removal_new(tn__mat *const *mats, size_t count, size_t later);
 /* Whether it is one of those to be decided on. */

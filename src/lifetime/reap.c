@@ -27,6 +27,7 @@ static size_t copy_events(tn__record *record, uint64_t word, size_t from, tn_eve
 
 #define SOME_EVENTS 16
 
+/* A query that fails says nothing of a lease that is over meanwhile: its events may be another's. */
 bool tn__pending_done(tn__life *life, tn__record *record, uint64_t word, bool *failed) {
     tn_event some[SOME_EVENTS];
     size_t n, from = 0;
@@ -35,8 +36,11 @@ bool tn__pending_done(tn__life *life, tn__record *record, uint64_t word, bool *f
         n = copy_events(record, word, from, some, SOME_EVENTS);
         for (size_t i = 0; i < n; i++) {
             bool done = false;
-            *failed = tn__event_query(life->driver, some[i], &done) != TN_OK;
-            if (*failed || !done)
+            if (tn__event_query(life->driver, some[i], &done) != TN_OK) {
+                *failed = tn__record_word(record) == word;
+                return !*failed;
+            }
+            if (!done)
                 return false;
         }
         from += n;
@@ -227,6 +231,8 @@ static tn__scan_step visit_help(void *context, tn__record *record, uint64_t word
         over = h->status == TN_OK;
     } else {
         over = tn__pending_done(h->life, record, word, &failed);
+        if (failed && tn__error_current()->status != TN_ERR_DEVICE_LOST)
+            h->status = (tn_status)tn__error_current()->status;
     }
     if (over)
         tn__pending_complete(h->own, record, word);
@@ -246,15 +252,18 @@ static tn_status help_all(tn__life *life, help *h) {
     return h->status;
 }
 
-/* Without a slot nothing can be completed: the leases stay pending, which is safe. */
-bool tn__life_help(tn__life *life, tn__mat *const *mats, size_t count) {
+tn_status tn__life_help(tn__life *life, tn__mat *const *mats, size_t count, bool *out_protected) {
     help h = {.mats = mats, .count = count};
-    return count > 0 && (help_all(life, &h) != TN_OK || h.protected);
+    tn_status status = count > 0 ? help_all(life, &h) : TN_OK;
+    *out_protected = h.protected;
+    return status;
 }
 
-bool tn__removal_help(tn__life *life, const tn__removal *removal) {
+tn_status tn__removal_help(tn__life *life, const tn__removal *removal, bool *out_protected) {
     help h = {.removal = removal};
-    return help_all(life, &h) != TN_OK || h.protected;
+    tn_status status = help_all(life, &h);
+    *out_protected = h.protected;
+    return status;
 }
 
 tn_status tn__life_wait_pending(tn__life *life) {

@@ -232,9 +232,10 @@ static tn_status attempt(tn__life *life, tn__mat *const *mats, size_t count, siz
     tn__removal *removal = tn__removal_new(mats, count, later);
     if (!removal)
         return tn__no_memory();
-    tn_status status = TN_OK;
+    bool perhaps;
     int settled;
-    if (tn__removal_help(life, removal)) /* settles it cheaply */
+    tn_status status = tn__removal_help(life, removal, &perhaps); /* settles it cheaply */
+    if (status == TN_OK && perhaps)
         status = report_in_use(life, mats, count, false);
     if (status != TN_OK) {
         tn__free(removal); /* nobody has seen it */

@@ -43,7 +43,10 @@ static tn_status check_removals(tn__run *run) {
     tn__mat *const *mats;
     size_t count;
     tn__run_removals(run, &mats, &count);
-    bool perhaps = tn__life_help(run->t->life, mats, count);
+    bool perhaps;
+    tn_status status = tn__life_help(run->t->life, mats, count, &perhaps);
+    if (status != TN_OK)
+        return status;
     for (size_t i = 0; perhaps && i < count; i++) {
         tn__protection p;
         tn__life_protections(run->t->life, &mats[i], 1, &p);

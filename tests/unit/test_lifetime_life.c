@@ -139,8 +139,14 @@ static tn_status as_close(struct newcomer *n) {
     return tn__life_close_force(n->m->life, NULL, NULL);
 }
 
+static tn_status as_help(struct newcomer *n) {
+    tn__mat *mat = NULL;
+    bool protected;
+    return tn__life_help(n->m->life, &mat, 1, &protected);
+}
+
 static tn_status (*const firsts[])(struct newcomer *n) = {
-    as_acquire, as_reserve, as_take, as_reap, as_reap_manual, as_wait, as_event, as_close};
+    as_acquire, as_reserve, as_take, as_reap, as_reap_manual, as_wait, as_event, as_close, as_help};
 
 static const char *call_first(int index, void *arg) {
     struct newcomer *n = arg;
@@ -151,10 +157,6 @@ static const char *call_first(int index, void *arg) {
         tn__fault_alloc(0);
         TN_WORKER_STATUS(status, TN_ERR_HOST_MEMORY);
     }
-    tn__mat *mat = NULL;
-    tn__fault_alloc(1); /* nothing can be completed, and nothing happens */
-    TN_WORKER_CHECK(tn__life_help(n->m->life, &mat, 1));
-    tn__fault_alloc(0);
     return NULL;
 }
 

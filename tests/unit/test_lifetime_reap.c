@@ -102,13 +102,39 @@ static void reap_in_progress_elsewhere_is_not_waited_for(void **state) {
     release_hold(&x.hold);
 }
 
+static bool help(tn__life *life, tn__mat *const *mats, size_t count) {
+    bool perhaps;
+    assert_ok(tn__life_help(life, mats, count, &perhaps));
+    return perhaps;
+}
+
+/* While another thread reaps, a removal asks for itself: a query that fails is its own error, not a
+ * use of the value (M165); it changes nothing. */
+static void removal_reports_a_failing_query(void **state) {
+    struct scene s = scene_of(*state);
+    tn_lease lease = pending_for(&s, s.stream, 1);
+    struct op dropper;
+    struct args x = {.m = s.m, .h = {s.v}, .at = C0};
+    uint64_t before = version(s.m);
+    spec_finish(s.f);
+    tn__lock(&s.m->life->reap_lock);
+    spec_fault(s.f, TN_SIM_EVENT_QUERY, 1, 1, TN_ERR_DRIVER, 35);
+    OP_START(&dropper, run_drop, &x, 0);
+    assert_status(op_end(&dropper), TN_ERR_DRIVER);
+    assert_int_equal(state_of(lease.record), TN__PENDING);
+    OP_START(&dropper, run_drop, &x, 0);
+    assert_status(op_end(&dropper), TN_OK);
+    tn__unlock(&s.m->life->reap_lock);
+    assert_int_equal(version(s.m), before + 2);
+}
+
 /* A helper completes; the consumer finds it DONE, counts nothing, and gives the events back. */
 static void lease_completed_by_a_drop_is_consumed_later(void **state) {
     struct scene s = scene_of(*state);
     tn_lease lease = pending_for(&s, s.stream, 1);
     spec_finish(s.f);
     tn__mat *mat = mat_of(s.m, s.v, C0);
-    assert_false(tn__life_help(s.m->life, &mat, 1));
+    assert_false(help(s.m->life, &mat, 1));
     assert_int_equal(state_of(lease.record), TN__DONE);
     assert_false(tn_lease_active(&lease));
     uint64_t sum = 0;
@@ -139,18 +165,18 @@ static void lease_is_completed_once(void **state) {
 static void help_tells_whether_something_protects(void **state) {
     struct scene s = scene_of(*state);
     tn__mat *mats[2] = {mat_of(s.m, adopt_rep(s.f, s.m, C0), C0), mat_of(s.m, s.v, C0)};
-    assert_false(tn__life_help(s.m->life, mats, 2));
+    assert_false(help(s.m->life, mats, 2));
     tn_lease lease = pending_for(&s, s.stream, 1);
-    assert_true(tn__life_help(s.m->life, mats, 2)); /* PENDING, and its work is not over */
-    assert_false(tn__life_help(s.m->life, mats, 1));
+    assert_true(help(s.m->life, mats, 2)); /* PENDING, and its work is not over */
+    assert_false(help(s.m->life, mats, 1));
     spec_finish(s.f);
-    assert_false(tn__life_help(s.m->life, mats, 2));
+    assert_false(help(s.m->life, mats, 2));
     assert_false(tn_lease_active(&lease));
     lease = acquire(s.m, s.v, C0, s.stream);
-    assert_true(tn__life_help(s.m->life, mats, 2)); /* ACTIVE */
+    assert_true(help(s.m->life, mats, 2)); /* ACTIVE */
     release(&lease);
     tn_hold held = hold(s.m, s.v, C0);
-    assert_true(tn__life_help(s.m->life, mats, 2));
+    assert_true(help(s.m->life, mats, 2));
     release_hold(&held);
 }
 
@@ -162,8 +188,8 @@ static void help_leaves_other_leases_alone(void **state) {
     spec_finish(s.f);
     uint64_t queries = tn_sim_calls(s.f->sim, TN_SIM_EVENT_QUERY);
     tn__mat *mat = mat_of(s.m, other, C0);
-    assert_false(tn__life_help(s.m->life, &mat, 1));
-    assert_false(tn__life_help(s.m->life, &mat, 0));
+    assert_false(help(s.m->life, &mat, 1));
+    assert_false(help(s.m->life, &mat, 0));
     assert_int_equal(tn_sim_calls(s.f->sim, TN_SIM_EVENT_QUERY), queries);
     assert_int_equal(state_of(lease.record), TN__PENDING);
 }
@@ -338,6 +364,7 @@ static const struct CMUnitTest tests[] = {
     SPEC_CONCURRENT(step_completes_what_is_done_in_any_order),
     SPEC_CONCURRENT(failing_query_stops_an_operation_but_not_a_step),
     SPEC_CONCURRENT(reap_in_progress_elsewhere_is_not_waited_for),
+    SPEC_CONCURRENT(removal_reports_a_failing_query),
     SPEC_CONCURRENT(lease_completed_by_a_drop_is_consumed_later),
     SPEC_CONCURRENT(lease_is_completed_once),
     SPEC_CONCURRENT(help_leaves_other_leases_alone),
