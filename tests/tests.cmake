@@ -15,7 +15,7 @@ pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
 pkg_check_modules(TEST_JANSSON QUIET IMPORTED_TARGET jansson)
 
 set(TN_TEST_LABELS unit spec field fault torture conformance property abi)
-set(TN_TEST_TIMEOUT 120 CACHE STRING "Seconds before CTest ends a test that names no time of its own")
+set(TN_TEST_TIMEOUT 600 CACHE STRING "Seconds before CTest ends a test that names no time of its own")
 
 file(GLOB tn_support_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/support/*.c)
 add_library(tn_test_support STATIC ${tn_support_sources})
@@ -116,7 +116,7 @@ include(${CMAKE_CURRENT_LIST_DIR}/schedule/schedule.cmake)
 if(NOT TN_SANITIZE AND NOT TN_COVERAGE)
   add_test(NAME model.promela COMMAND sh ${PROJECT_SOURCE_DIR}/tests/model/run.sh)
   set_tests_properties(model.promela PROPERTIES
-    LABELS model SKIP_RETURN_CODE 77 TIMEOUT 600 ENVIRONMENT "${tn_test_env}")
+    LABELS model SKIP_RETURN_CODE 77 TIMEOUT 1800 ENVIRONMENT "${tn_test_env}")
 endif()
 
 # The example of README.md, as it stands there.

@@ -66,10 +66,8 @@ serve --scale 1/1024 --workers 4 --stagger 0 --tenants 1 --requests 16 "$matvec"
 is_right 16
 
 # Workers that have not started when the requests are over do not start.
-began=$(date +%s)
-serve --scale 1/1024 --workers 3 --stagger 100s --requests 4 "$matvec"
+serve --scale 1/1024 --workers 3 --stagger 10000s --requests 4 "$matvec"
 is_right 4
-[ $(($(date +%s) - began)) -lt 60 ] || fail "it waited for workers without work"
 
 # No pinned memory at all.
 serve --scale 1/1024 --workers 3 --stagger 5ms --requests 9 --pinned-budget 0 "$matvec"

@@ -12,9 +12,8 @@ awk 'BEGIN {
     print "{\"outputs\":[]}"
 }' >"$dir/million.jsonl"
 
-began=$(date +%s)
+ulimit -t 90 # of CPU time
 run 0 "$TENURE" workload check "$dir/million.jsonl"
-took=$(($(date +%s) - began))
 says "$dir/out" \
     "values declared        1000000" \
     "values written         100000" \
@@ -23,8 +22,6 @@ says "$dir/out" \
     "key uses               100000" \
     "plaintexts             900000" \
     "reuse distance         median 99999, max 99999 other"
-echo "took $took s"
-[ "$took" -le 90 ] || fail "$took seconds for a million values"
 
 # The same with one value too many at the very end.
 sed '$d' "$dir/million.jsonl" >"$dir/bad.jsonl"

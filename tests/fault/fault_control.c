@@ -4,7 +4,6 @@
  * (F1, B2, C137, C143). A failed entry is over and has left no lifetime; after a reset the same use
  * enters. Each entry and exit in both bindings.
  */
-/* TN_TEST_TIMEOUT 300 */
 #include "fault_common.h"
 
 static tn_controller *controller;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Field cases: who meets the end of a manager. */
-/* TN_TEST_TIMEOUT 180 */
 #include "tn_test.h"
 
 #include "field_common.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Field cases: full tiers, what is evicted, and what it costs. */
-/* TN_TEST_TIMEOUT 300 */
 #include "tn_test.h"
 
 #include <stdlib.h>

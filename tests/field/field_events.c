@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Field cases: events, their contexts and pools; synchronisations; host functions. */
-/* TN_TEST_TIMEOUT 180 */
 #include "tn_test.h"
 
 #include "field_common.h"

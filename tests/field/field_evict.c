@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Field cases: racing decisions, what is written down, and how much a policy that knows the next use saves. */
-/* TN_TEST_TIMEOUT 300 */
 #include "tn_test.h"
 
 #include <sched.h>

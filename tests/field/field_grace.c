@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Field cases: read sections, grace periods, callbacks; a hit takes no lock. */
-/* TN_TEST_TIMEOUT 180 */
 #include "tn_test.h"
 
 #include "base/atomic.h"

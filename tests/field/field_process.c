@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Field cases: the idle footprint, threads, forks. */
-/* TN_TEST_TIMEOUT 180 */
 #include "tn_test.h"
 
 #include <semaphore.h>

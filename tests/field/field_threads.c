@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Field cases: any thread, at any moment. */
-/* TN_TEST_TIMEOUT 180 */
 #include "tn_test.h"
 
 #include "base/atomic.h"

@@ -16,7 +16,7 @@ if(NOT TN_SANITIZE AND NOT TN_COVERAGE AND TN_INSTALL)
     endif()
     add_test(NAME package.${stem} COMMAND sh ${file})
     set_tests_properties(package.${stem} PROPERTIES
-      LABELS package SKIP_RETURN_CODE 77 TIMEOUT 600 ENVIRONMENT "${tn_package_env}")
+      LABELS package SKIP_RETURN_CODE 77 TIMEOUT 1200 ENVIRONMENT "${tn_package_env}")
     if(stem STREQUAL "install")
       set_tests_properties(package.${stem} PROPERTIES FIXTURES_SETUP tn_installed)
     else()

@@ -55,5 +55,5 @@ foreach(file ${tn_schedule_files})
   target_link_options(schedule_${stem} PRIVATE ${tn_schedule_wraps})
   add_test(NAME schedule.${stem} COMMAND $<TARGET_FILE:schedule_${stem}>)
   set_tests_properties(schedule.${stem} PROPERTIES
-    LABELS schedule SKIP_RETURN_CODE 77 TIMEOUT 600 ENVIRONMENT "${tn_test_env}")
+    LABELS schedule SKIP_RETURN_CODE 77 TIMEOUT 1200 ENVIRONMENT "${tn_test_env}")
 endforeach()

@@ -3,7 +3,6 @@
  * Loads and the others, in TN_MODE_CONCURRENT: several threads that ensure the same missing value
  * cause one load and share its result; a slow load slows nobody who does not need it (D3, L3).
  */
-/* TN_TEST_TIMEOUT 120 */
 #include "tn_test.h"
 
 #include <time.h>

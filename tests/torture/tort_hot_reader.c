@@ -5,7 +5,6 @@
  * look up a second time is bounded by the removals that succeeded, once for each reader.
  * TN_TORTURE_SECONDS is its length.
  */
-/* TN_TEST_TIMEOUT 300 */
 #include "tn_test.h"
 
 #include <stdatomic.h>

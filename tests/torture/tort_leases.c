@@ -4,7 +4,6 @@
  * system has it. The world and its threads: leases_torture.h. TN_TORTURE_SECONDS is the length of
  * each test.
  */
-/* TN_TEST_TIMEOUT 300 */
 #include "leases_torture.h"
 
 static const struct CMUnitTest tests[] = {TORT_TESTS};

@@ -3,7 +3,6 @@
  * The torture of leases as on a system without membarrier: light and heavy fences are both
  * seq_cst. The mode is fixed once per process, hence a program of its own.
  */
-/* TN_TEST_TIMEOUT 300 */
 #include "leases_torture.h"
 
 #include "base/rcu.h"

@@ -4,7 +4,6 @@
  * under a seccomp filter that answers the call with ENOSYS, and with EPERM. The library, and liburcu
  * under it, fall back to full fences, and leases against removals stay safe (tag [fence]).
  */
-/* TN_TEST_TIMEOUT 300 */
 #include "leases_torture.h"
 
 #include <errno.h>

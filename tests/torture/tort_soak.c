@@ -5,7 +5,6 @@
  *
  *     TN_SOAK_SECONDS=14400 build/tests/torture_soak     four hours
  */
-/* TN_TEST_TIMEOUT 300 */
 #include "soak_torture.h"
 
 #include <time.h>
