@@ -6,6 +6,7 @@
 #include "spec_common.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -230,8 +231,12 @@ static int own_manager(struct spec *f) {
 
 static int own_manager_in_a_child(struct spec *f) {
     pid_t pid = fork_quietly();
-    if (pid == 0)
+    if (pid == 0) { /* a fault or a hang ends the child, not in the test's own handler */
+        (void)signal(SIGSEGV, SIG_DFL);
+        (void)signal(SIGABRT, SIG_DFL);
+        (void)alarm(60);
         _exit(own_manager(f));
+    }
     return collect(pid);
 }
 
