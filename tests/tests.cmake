@@ -102,6 +102,9 @@ if(TARGET tenure_tool)
     if(stem MATCHES "_common$|_util$") # sourced by the others
       continue()
     endif()
+    if(TN_SANITIZE AND stem STREQUAL "workload_check_million") # it is about time
+      continue()
+    endif()
     add_test(NAME cli.${stem} COMMAND ${tn_test_wrapper} sh ${file})
     set_tests_properties(cli.${stem} PROPERTIES
       LABELS cli SKIP_RETURN_CODE 77 TIMEOUT ${TN_TEST_TIMEOUT}
