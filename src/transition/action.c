@@ -183,11 +183,12 @@ static tn_status take(tn__run *run) {
     return status;
 }
 
+/* The state word before the handle: as in tn__course_leave(). */
 static void leave(direct *d) {
-    tn__flow_leave(d->run.t, &d->ticket);
-    tn__unlock(&d->run.t->store->lock);
     if (d->run.removal)
         tn__removal_end(d->run.t->life, d->run.removal);
+    tn__flow_leave(d->run.t, &d->ticket);
+    tn__unlock(&d->run.t->store->lock);
     tn__life_wake(d->run.t->life);
 }
 

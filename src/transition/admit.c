@@ -294,13 +294,14 @@ tn_status tn__course_admit(tn__course *c) {
     return status;
 }
 
+/* The state words before the handles: whoever claims these next writes the same words. */
 void tn__course_leave(tn__course *c) {
-    tn__lock(&c->t->store->lock);
-    tn__flow_leave(c->t, &c->ticket);
-    tn__unlock(&c->t->store->lock);
     if (c->removal)
         tn__removal_end(c->t->life, c->removal);
     c->removal = NULL;
+    tn__lock(&c->t->store->lock);
+    tn__flow_leave(c->t, &c->ticket);
+    tn__unlock(&c->t->store->lock);
     tn__life_wake(c->t->life);
 }
 

@@ -153,8 +153,9 @@ static enum examined claim_all(tn__trans *t, tn__ticket *ticket, bool reasons, t
     return GO;
 }
 
-/* How often a plan that is short of bytes is judged by the ledger anew because it has changed: in
- * its turn that is the work of reservations only, which come and go without end. */
+/* How often a plan that is short of bytes is judged by the ledger anew because it has changed. In
+ * its turn that is the work of reservations, which come and go without end; and once of each plan in
+ * front of it whose bytes were not known, as it waited for a handle. */
 #define LOOKS 16
 
 /* Whether the bytes there are not those that the judgement began with: its version and its ledger

@@ -185,6 +185,36 @@ static void plan_between_body(void) {
 }
 SCENARIO(plan_between, 60)
 
+/* A plan takes a replica and then fails half-way, beside a drop of that replica and a reader: what
+ * it gives back must not be another plan's by then. */
+static void load_then_drop(void *argument) {
+    const tn_action actions[] = {tn_action_ensure(W.values[1], P), tn_action_drop(W.values[0], P)};
+    (void)argument;
+    tn_status status = tn_manager_execute_actions(W.m, "plan", actions, 2, NULL, NULL);
+    SCHED_CHECK(status == TN_ERR_PLAN_EXEC || status == TN_ERR_PLAN);
+}
+
+static void drop_it(void *argument) {
+    (void)argument;
+    world_only_removes(true);
+    (void)!world_drop(0, P);
+}
+
+static void visit_it(void *argument) {
+    (void)argument;
+    (void)!world_visit(0, P);
+}
+
+static void plan_gives_back_body(void) {
+    world_begin(TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 2, 2, 2);
+    resident(0, P);
+    W.fail_loads[1] = 1;
+    W.placement_unknown = true;
+    RUN({"fails", load_then_drop, NULL}, {"drops", drop_it, NULL}, {"visits", visit_it, NULL});
+    world_end();
+}
+SCENARIO(plan_gives_back, 60, 13531880324909077702u)
+
 /* A reservation that comes and goes, beside which each plan alone has room: both run. */
 static void reserve_all(void *argument) {
     tn_reservation r;
@@ -446,16 +476,16 @@ REACHES(tn__branch_flow_waits_for_handle, tn__branch_flow_waits_behind,
         tn__branch_plan_is_stale)
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(ensure_ensure),  cmocka_unit_test(ensure_fails),
-    cmocka_unit_test(ensure_full),    cmocka_unit_test(ensure_waits),
-    cmocka_unit_test(plan_plan),      cmocka_unit_test(plan_cross),
-    cmocka_unit_test(plan_transient), cmocka_unit_test(plan_serial),
-    cmocka_unit_test(plan_between),   cmocka_unit_test(plan_beside),
-    cmocka_unit_test(plan_stale),     cmocka_unit_test(bytes),
-    cmocka_unit_test(scope_scope),    cmocka_unit_test(scope_exit),
-    cmocka_unit_test(scope_fails),    cmocka_unit_test(adopt_release),
-    cmocka_unit_test(serial_guard),   cmocka_unit_test(serial_scope),
-    cmocka_unit_test(reaches),
+    cmocka_unit_test(ensure_ensure),   cmocka_unit_test(ensure_fails),
+    cmocka_unit_test(ensure_full),     cmocka_unit_test(ensure_waits),
+    cmocka_unit_test(plan_plan),       cmocka_unit_test(plan_cross),
+    cmocka_unit_test(plan_transient),  cmocka_unit_test(plan_serial),
+    cmocka_unit_test(plan_between),    cmocka_unit_test(plan_beside),
+    cmocka_unit_test(plan_gives_back), cmocka_unit_test(plan_stale),
+    cmocka_unit_test(bytes),           cmocka_unit_test(scope_scope),
+    cmocka_unit_test(scope_exit),      cmocka_unit_test(scope_fails),
+    cmocka_unit_test(adopt_release),   cmocka_unit_test(serial_guard),
+    cmocka_unit_test(serial_scope),    cmocka_unit_test(reaches),
 };
 
 TN_TEST_MAIN("schedule.transitions", tests)
