@@ -5,8 +5,9 @@
  * Stands for: tn__life_close(), attempt(), tn__life_close_force(), shut_out(),
  * wait_for_everybody(), visit_detach(), detach_all() (lifetime/close.c); tn__decision_settle(),
  * tn__decision_meet(), tn__decision_outcome() (removal.c); commit(), manager_open() (acquire.c);
- * activate() (reserve.c); take(), take_one(), tn__hot_end() (hot.c), the same of each record; attempt(), end_cuda(), leave(), fall_back() and, with HOST, end_host()
- * (release.c); tn__pending_complete() and tn__pending_consume() (reap.c).
+ * activate() (reserve.c); take(), take_one(), tn__hot_end() (hot.c), the same of each record;
+ * attempt(), end_cuda(), leave(), fall_back() and, with HOST, end_host() (release.c);
+ * tn__pending_complete() and tn__pending_consume() (reap.c).
  *
  * Each reader acquires once and, if it got its lease, releases it or keeps it; recording the events
  * may fail, and then the lease ends at once or is active again and is released once more. The

@@ -6,8 +6,8 @@
  * commit(), activate(), give_up(), end_all() (lifetime/hot.c); where that gives up, hit(),
  * acquire_all(), reserve_all(), undo() (controller/enter.c) over commit() and states()
  * (lifetime/acquire.c), charge() and activate() (reserve.c). Against it tn__removal_take(),
- * tn__decision_settle() and tn__removal_commit() (removal.c), tn__life_close() (close.c), and a reserve
- * by somebody else (reserve.c, placement/ledger.c).
+ * tn__decision_settle() and tn__removal_commit() (removal.c), tn__life_close() (close.c), and a
+ * reserve by somebody else (reserve.c, placement/ledger.c).
  *
  * Values a (1) and b (2). A use enters ROUNDS times: a lease of a, a lease of b, and with RES
  * reservations of a byte at each of RES locations, whose budget is a byte; then it ends them, last
@@ -74,7 +74,7 @@
 #define GRANTED 4
 #define FAILED 5
 
-/* 0, 1: the words of the leases of a and b; 2, 3: their pins; 4, 5: the words of the reservations */
+/* 0, 1: the words of the leases of a and b; 2, 3: their pins; 4, 5: those of the reservations */
 byte memory[6];
 byte other;            /* the word of the competitor's record */
 byte state[2];         /* of a and b */

@@ -3,11 +3,12 @@
  * Acquires of two values against removals; releases on the host and on CUDA; reuse of records.
  *
  * Stands for: commit(), pin_all(), states(), outcomes() (lifetime/acquire.c) and their copies for
- * one value (fast.h) and several (hot.c), which give up where these abort; tn__removal_take(), attempt(), tn__decision_settle(), visit_verdict(),
- * tn__decision_meet(), tn__decision_outcome(), tn__removal_commit(), tn__removal_cancel()
- * (removal.c); over_already(), end_host(), end_cuda(), leave(), enqueue() (release.c);
- * tn__life_help(), pass(), tn__pending_complete(), tn__pending_consume() (reap.c);
- * tn__record_obtain() and tn__record_recycle() (record.c); tn__heavy_fence(), tn__light_fence().
+ * one value (fast.h) and several (hot.c), which give up where these abort; tn__removal_take(),
+ * attempt(), tn__decision_settle(), visit_verdict(), tn__decision_meet(), tn__decision_outcome(),
+ * tn__removal_commit(), tn__removal_cancel() (removal.c); over_already(), end_host(), end_cuda(),
+ * leave(), enqueue() (release.c); tn__life_help(), pass(), tn__pending_complete(),
+ * tn__pending_consume() (reap.c); tn__record_obtain() and tn__record_recycle() (record.c);
+ * tn__heavy_fence(), tn__light_fence().
  *
  * Two values, a (1) and b (2). Readers have one record each and acquire a set of values ROUNDS
  * times; their stores go through store buffers, which empty at any time, at a read-modify-write, at

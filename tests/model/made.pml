@@ -8,13 +8,13 @@
  * tn__garbage_push(), tn__life_collect() (lifetime/life.c); the reader of acquire.c, as in
  * lease.pml, with its section.
  *
- * Value a (1) is resident, b (2) is made by the plan, which publishes it already taken, uses it, and
- * removes it. With TAKES it removes a too, in one decision with b; without, it has nothing to decide
- * and its descriptor is taken from the start. It may fail before or after each of its commits: what
- * it has made and not removed stays, and is an ordinary replica from then on. A second plan waits
- * for the handle of b (with SECOND of a), and removes that. The handles' claims exclude the two.
- * A descriptor is freed a grace period after all state words have left it. A reader acquires a, b
- * or both, through a store buffer.
+ * Value a (1) is resident, b (2) is made by the plan, which publishes it already taken, uses it,
+ * and removes it. With TAKES it removes a too, in one decision with b; without, it has nothing to
+ * decide and its descriptor is taken from the start. It may fail before or after each of its
+ * commits: what it has made and not removed stays, and is an ordinary replica from then on. A
+ * second plan waits for the handle of b (with SECOND of a), and removes that. The handles' claims
+ * exclude the two. A descriptor is freed a grace period after all state words have left it. A
+ * reader acquires a, b or both, through a store buffer.
  *
  * Holds
  *  L1 storage is not freed while a lease pins it, and no lease is granted on what a plan in flight

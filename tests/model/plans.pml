@@ -7,7 +7,8 @@
  * tn__claims_fill(), tn__claims_step() (claims.c); step(), run() (course.c); examine(),
  * claim_all(), holds(), join(), tn__flow_claim() (flow.c); run_exit() (scope.c). `flow.pml` has
  * single actions in more detail: looks at a state that may change, the guard, callbacks, storage
- * that is being freed, a reserve between judging and claiming.
+ * that is being freed, a reserve between judging and claiming. `short.pml` has what a plan sees of
+ * bytes before its turn, `made.pml` what its replicas are to readers.
  *
  * Two locations; handles are a mask. A plan has up to three steps, each puts or takes one byte at a
  * location; each put may fail, which ends the plan: what it did stays. What is done under the

@@ -8,14 +8,14 @@
  * end_cuda(), fall_back(), leave() (release.c), tn__pending_complete(), tn__pending_consume()
  * (reap.c), tn__store_publish() (placement/store.c).
  *
- * Values a and b are resident; with TRANSITIONS one publishes b, and with REMOVE another one removes
- * a when nobody pins it. An owner leases a or b on CUDA in record 0 (or fails, which is no effect),
- * releases it (RELEASING is no effect; PENDING is one, or FREE if the streams were synchronised
- * instead; active again is none), and leases again in the same record; the reaper makes it DONE,
- * which is an effect, and then FREE, which is none. HOT: another thread takes and ends two records
- * under one odd counter each. The observer makes one try of a snapshot. `truth` keeps, for each
- * number of effects, the state that they made, and `between` whether that was in the middle of a
- * step.
+ * Values a and b are resident; with TRANSITIONS one publishes b, and with REMOVE another one
+ * removes a when nobody pins it. An owner leases a or b on CUDA in record 0 (or fails, which is no
+ * effect), releases it (RELEASING is no effect; PENDING is one, or FREE if the streams were
+ * synchronised instead; active again is none), and leases again in the same record; the reaper
+ * makes it DONE, which is an effect, and then FREE, which is none. HOT: another thread takes and
+ * ends two records under one odd counter each. The observer makes one try of a snapshot. `truth`
+ * keeps, for each number of effects, the state that they made, and `between` whether that was in
+ * the middle of a step.
  *
  * Holds
  *  V1 an exact snapshot shows the state that as many effects as its version says have made, never
@@ -82,7 +82,7 @@ bit between[16];
 byte pinned_by[3]; /* what each life of record 0 pins */
 bit queued, watched, middle;
 
-/* In a state: what is resident (2 bits), uses of a and b (2 bits each), pending of a and b (1 bit). */
+/* A state: what is resident (2 bits), uses of a and b (2 bits each), pending of each (1 bit). */
 #define USE_OF(r, x) (IN_USE(word[r]) && pin[r] == (x))
 #ifdef HOT
 #define USES(x) (USE_OF(0, x) + USE_OF(1, x) + USE_OF(2, x))
@@ -186,7 +186,7 @@ proctype Hot() {
 #endif
 
 /* Nobody pins a: the protocol of lease.pml, in one step. */
-#define FREE_OF_A(r) (word[r] == 0 || STATE(word[r]) == FREE || STATE(word[r]) == DONE || pin[r] != A)
+#define FREE_OF_A(r) (STATE(word[r]) == FREE || STATE(word[r]) == DONE || pin[r] != A)
 
 proctype Transitions() {
     EFFECT(number++; shows = shows | B, 0);

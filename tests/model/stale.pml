@@ -18,8 +18,8 @@
  *  2 acquires a, which a claimed value refuses;
  *  3 makes an operation that fails and counts nothing;
  *  4 publishes for another value.
- * With PENDING version 0 shows a pending lease of a, whose events are complete: the plan helps it, or
- * the reaper is faster. With DECIDE the plan is a decision: it settles, pins, scans, and settles
+ * With PENDING version 0 shows a pending lease of a, whose events are complete: the plan helps it,
+ * or the reaper is faster. With DECIDE the plan is a decision: it settles, pins, scans, and settles
  * again; what it found is that of the version it then has.
  *
  * Holds

@@ -8,10 +8,10 @@
  * judge(), take(), check_stale(), tn__course_leave() (admit.c); run(), reserve(), act() (course.c);
  * tn__flow_admit() (flow.c) without its queue.
  *
- * Values 0, 1 and 2 of a byte at one location, whose sources may FAIL. A use wants a set of them and
- * RES bytes; a value that it does not find is loaded, in the place of others that nobody has leased.
- * Bound to placement, its plan is refused as stale if the placement number has moved since the
- * decision; it decides again, BOUND times at most, and the last time it is bound to its claims
+ * Values 0, 1 and 2 of a byte at one location, whose sources may FAIL. A use wants a set of them
+ * and RES bytes; a value that it does not find is loaded, in the place of others that nobody has
+ * leased. Bound to placement, its plan is refused as stale if the placement number has moved since
+ * the decision; it decides again, BOUND times at most, and the last time it is bound to its claims
  * alone. Beside it another use, a plan that drops a value, a reserve that neither waits nor queues.
  *
  * Holds
@@ -24,9 +24,9 @@
  *  U6 (FIT) where all values fit and nobody removes, no use is refused.
  *  U7 everybody ends.
  *
- * Not covered: the search for victims; the queue (flow.pml, plans.pml); how one step of the hit is made
- * (hot.pml); that a decision is of one state (stale.pml); entries bound to the version, which are a
- * decision, a scope, and a hit.
+ * Not covered: the search for victims; the queue (flow.pml, plans.pml); how one step of the hit is
+ * made (hot.pml); that a decision is of one state (stale.pml); entries bound to the version, which
+ * are a decision, a scope, and a hit.
  *
  * Runs (read by run.sh)
  *   holds  alone_and_drop                 -DALONE -DDROP
@@ -172,7 +172,7 @@ inline decide() {
         victims = 0;
         v = 0;
         do
-        :: v < VALUES && COUNT(resident) + reserved + COUNT(loads) + RES - COUNT(victims) > budget ->
+        :: v < VALUES && COUNT(resident) + reserved + NEED > budget ->
             if
             :: VICTIM(v) -> victims = victims | IN(v)
             :: else
@@ -181,7 +181,7 @@ inline decide() {
         :: else -> break
         od;
         v = 0;
-        ok = COUNT(resident) + reserved + COUNT(loads) + RES - COUNT(victims) <= budget;
+        ok = COUNT(resident) + reserved + NEED <= budget;
         if
         :: !ok -> victims = 0; loads = 0
         :: else

@@ -5,8 +5,8 @@
  * Stands for: tn__count_begin(), tn__count_end() (lifetime/lifetime_priv.h); tn__life_counts(),
  * tn__life_count() (life.c); commit() (acquire.c), end_host() (release.c); activate() and
  * first_reserve(), tn__life_take_begin(), tn__life_take_end() (reserve.c); try() (snapshot/take.c);
- * tn__state_version() (lifetime/version.c); tn__store_publish() (placement/store.c). How a record is
- * read while it lives, and several effects at once: snapshot.pml.
+ * tn__state_version() (lifetime/version.c); tn__store_publish() (placement/store.c). How a record
+ * is read while it lives, and several effects at once: snapshot.pml.
  *
  * Each thread has a slot. LEASES: T0 acquires in record 0; T1 ends that lease, which is not its
  * own, and then makes an acquire that fails; T3 publishes a version. RESERVE: T2 makes the first
