@@ -45,10 +45,10 @@
  *   deep   four_same_handle               -DPLANS=4 -DSAME_HANDLE -DLOOKS=3
  *   fails  ledger_with_itself  assertion  -DPLANS=2 -DLEDGER_WITH_ITSELF
  *   fails  with_itself_serial  assertion  -DPLANS=2 -DSERIAL -DLEDGER_WITH_ITSELF
- *   fails  too_few_looks       assertion  -DPLANS=3 -DSAME_HANDLE -DLOOKS=1
+ *   fails  too_few_looks       assertion  -DPLANS=4 -DSAME_HANDLE
  *   fails  looked_once         assertion  -DPLANS=2 -DSERIAL -DLOOKED_ONCE
  *   fails  claims_only         assertion  -DPLANS=2 -DCLAIMS_ONLY
- *   fails  flight_last         assertion  -DPLANS=3 -DLOOKS=1 -DFLIGHT_LAST
+ *   fails  flight_last         assertion  -DPLANS=4 -DFLIGHT_LAST
  *   fails  claimed_at_last     assertion  -DPLANS=2 -DBUDGET=2 -DRESERVES=1 -DCLAIMED_AT_LAST
  */
 #ifndef BUDGET
