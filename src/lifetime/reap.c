@@ -27,7 +27,6 @@ static size_t copy_events(tn__record *record, uint64_t word, size_t from, tn_eve
 
 #define SOME_EVENTS 16
 
-/* A query that fails says nothing of a lease that is over meanwhile: its events may be another's. */
 bool tn__pending_done(tn__life *life, tn__record *record, uint64_t word, bool *failed) {
     tn_event some[SOME_EVENTS];
     size_t n, from = 0;
@@ -36,11 +35,8 @@ bool tn__pending_done(tn__life *life, tn__record *record, uint64_t word, bool *f
         n = copy_events(record, word, from, some, SOME_EVENTS);
         for (size_t i = 0; i < n; i++) {
             bool done = false;
-            if (tn__event_query(life->driver, some[i], &done) != TN_OK) {
-                *failed = tn__record_word(record) == word;
-                return !*failed;
-            }
-            if (!done)
+            *failed = tn__event_query(life->driver, some[i], &done) != TN_OK;
+            if (*failed || !done)
                 return false;
         }
         from += n;
