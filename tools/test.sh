@@ -15,7 +15,9 @@
 #
 #   soak        everything at once for a minute, in the builds of plain, asan and tsan
 #   properties  more random sequences
-#   schedules   more seeds of the order among what completes at the same time
+#   field       the larger numbers of the field cases: about five minutes
+#   schedules   more seeds of the order among what completes at the same time, and a million
+#               schedules in each program that explores them: about half an hour
 #   models      the models with the larger bounds too
 #   mutants     each broken step of the protocol is noticed
 #
@@ -23,6 +25,7 @@
 #   TN_JOBS                compile and test jobs (default: all processors)
 #   TN_PROPERTY_SEQUENCES  length of the property tests, in every row
 #   TN_SOAK_SECONDS        length of the row soak, in each build (default: 60)
+#   TN_SCHEDULES           how many schedules each program tries in the row schedules
 #   TN_COVERAGE_MIN        per cent (default: 90)
 #   TN_JEMALLOC            OFF: without jemalloc, which is not installed either
 #   TN_CUDA                OFF: without the CUDA backend, also where the Toolkit is
@@ -41,7 +44,7 @@ coverage_folders="transition placement lifetime"
 coverage_labels="unit|spec|fault|property"
 
 usage() {
-    sed -n '4,31s/^# \{0,1\}//p' "$0"
+    sed -n '4,/^set -eu/{/^set -eu/d;s/^# \{0,1\}//p;}' "$0"
     exit "$1"
 }
 
@@ -178,8 +181,27 @@ row_properties() {
     return "$good"
 }
 
+# All programs with a case that has a soak.
+row_field() {
+    build_plain || return 1
+    good=0
+    for name in "$root"/tests/field/field_*.c; do
+        case $name in *_common.c) continue ;; esac
+        grep -qE 'field_(soak|number)\(' "$name" || continue
+        TN_FIELD_SOAK=1 program plain "$(basename "$name" .c)" || good=1
+    done
+    return "$good"
+}
+
 row_schedules() {
-    build_plain && TN_TEST='f_g10*' TN_FIELD_SEEDS=100000 program plain field_races
+    build_plain || return 1
+    good=0
+    TN_TEST='f_g10*' TN_FIELD_SOAK=1 program plain field_races || good=1
+    for name in "$root"/tests/schedule/test_*.c; do
+        name=$(basename "$name" .c)
+        TN_SCHEDULES=${TN_SCHEDULES:-1000000} program plain "schedule_${name#test_}" || good=1
+    done
+    return "$good"
 }
 
 row_models() {
@@ -194,14 +216,14 @@ case ${1:-} in
 -h | --help) usage 0 ;;
 --long)
     shift
-    [ $# -gt 0 ] || set -- soak properties schedules models mutants
+    [ $# -gt 0 ] || set -- soak properties field schedules models mutants
     ;;
 esac
 [ $# -gt 0 ] || set -- plain asan tsan spec coverage checks
 for row in "$@"; do
     case $row in
     plain | asan | tsan | spec | coverage | checks) ;;
-    soak | properties | schedules | models | mutants) ;;
+    soak | properties | field | schedules | models | mutants) ;;
     *)
         echo "test: no such row: $row" >&2
         usage 2 >&2

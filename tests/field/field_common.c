@@ -21,6 +21,19 @@ int field_teardown(void **state) {
     return rc;
 }
 
+/* ---- How much, and how fast --------------------------------------------------------------- */
+
+bool field_soak(void) { return tn_test_env_u64("TN_FIELD_SOAK", 0) != 0; }
+
+uint64_t field_number(uint64_t usual, uint64_t soak) { return field_soak() ? soak : usual; }
+
+void field_time(const char *what, uint64_t ns, uint64_t limit_ns) {
+    print_message("    %s: %llu us, at most %llu\n", what, (unsigned long long)ns / 1000,
+                  (unsigned long long)limit_ns / 1000);
+    if (FIELD_RELEASE)
+        assert_true(ns < limit_ns);
+}
+
 /* ---- Values ------------------------------------------------------------------------------ */
 
 tn_handle field_adopt(struct spec *f, tn_manager *m, tn_location at, uint32_t replica_mode,

@@ -9,9 +9,11 @@
 #ifndef TN_FIELD_COMMON_H
 #define TN_FIELD_COMMON_H
 
-#include "spec_common.h"
-
 #include <pthread.h>
+
+#include "base/base_internal.h"
+
+#include "spec_common.h"
 
 #define MS UINT64_C(1000000)
 #define KEY UINT64_C(135168) /* 132 KiB */
@@ -24,6 +26,32 @@
 #define FIELD_BOTH(test) FIELD_SERIAL(test), FIELD_CONCURRENT(test)
 /** spec_teardown(), and the real file system again. */
 int field_teardown(void **state);
+
+/* ---- How much, and how fast --------------------------------------------------------------- */
+
+/** TN_FIELD_SOAK=1: the cases that have a *soak* run with its numbers. */
+bool field_soak(void);
+/** The usual number, or the soak's. */
+uint64_t field_number(uint64_t usual, uint64_t soak);
+
+/* Ratios of times are judged in optimised builds, times in release builds. */
+#if defined(__SANITIZE_ADDRESS__) || TN__TSAN || !defined(__OPTIMIZE__)
+#define FIELD_OPTIMISED 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define FIELD_OPTIMISED 0
+#endif
+#endif
+#ifndef FIELD_OPTIMISED
+#define FIELD_OPTIMISED 1
+#endif
+#ifdef NDEBUG
+#define FIELD_RELEASE (FIELD_OPTIMISED && !TN_CHECKS)
+#else
+#define FIELD_RELEASE 0
+#endif
+/** Print a time; in release builds it is below the limit, else the test fails. */
+void field_time(const char *what, uint64_t ns, uint64_t limit_ns);
 
 /* ---- Values ------------------------------------------------------------------------------ */
 

@@ -7,8 +7,9 @@
 /* ---- F-E01 No pinning on the hot path ---- */
 
 static void f_e01_no_pinning_on_the_hot_path(void **state) {
-    enum { VALUES = 16, ROUNDS = 2000 };
+    enum { VALUES = 16 };
     struct spec *f = *state;
+    uint64_t rounds = field_number(2000, 10000);
     tn_manager *m = MANAGER(f, {N, VALUES * BYTES});
     tn_handle h[VALUES];
 
@@ -24,17 +25,20 @@ static void f_e01_no_pinning_on_the_hot_path(void **state) {
     uint64_t now = hm_now(f);
     assert_int_equal(now, pins * 200 * MS); /* the warm-up paid for each */
     uint64_t before = version(m);
-    for (uint64_t i = 0; i < ROUNDS; i++) {
+    for (uint64_t i = 0; i < rounds; i++) {
         ensure(m, h[i % VALUES], N);
         if (!hm_holds(m, h[i % VALUES], N, i % VALUES))
             fail_msg("round %d: wrong contents", (int)i);
         before += 2; /* the lease */
         drop(m, h[i % VALUES], N);
     }
-    assert_int_equal(version(m) - before, 2 * ROUNDS);
+    assert_int_equal(version(m) - before, 2 * rounds);
     assert_int_equal(tn_sim_calls(f->sim, TN_SIM_PINNED_ALLOC), pins);
     assert_int_equal(tn_sim_calls(f->sim, TN_SIM_ANY), calls); /* nor any other driver call */
     assert_int_equal(hm_now(f), now);
+    if (field_soak())
+        print_message("    %llu rounds, %llu pins\n", (unsigned long long)rounds,
+                      (unsigned long long)pins);
     hm_conserved(f, m);
 }
 

@@ -278,35 +278,114 @@ static void f_a12_the_file_is_not_what_the_registration_said(void **state) {
 
 /* ---- F-F05 The file itself is the slow tier ---- */
 
+enum { PIECES = 77 };
+
+/* The soak: pieces of 132 MiB in one file, which is sparse: only the first, the middle and the last
+ * page of a piece hold something, its number. */
+#define LARGE (UINT64_C(132) << 20)
+#define PAGE 4096u
+
+static const uint64_t marks[] = {0, LARGE / 2, LARGE - PAGE};
+
+static const char *sparse_file(void) {
+    const char *path = tn_test_text("%s/large", tn_test_tmpdir());
+    int descriptor = open(path, O_RDWR | O_CREAT, 0600);
+    unsigned char page[PAGE];
+
+    assert_true(descriptor >= 0);
+    assert_int_equal(ftruncate(descriptor, (off_t)(PIECES * LARGE)), 0);
+    for (uint64_t i = 0; i < PIECES; i++) {
+        memset(page, (int)i + 1, PAGE);
+        for (size_t k = 0; k < 3; k++)
+            assert_int_equal(pwrite(descriptor, page, PAGE, (off_t)(i * LARGE + marks[k])), PAGE);
+    }
+    assert_int_equal(close(descriptor), 0);
+    return path;
+}
+
+static bool is_all(const unsigned char *data, uint64_t bytes, unsigned char byte) {
+    return data[0] == byte && memcmp(data, data + 1, bytes - 1) == 0;
+}
+
+static bool is_large_piece(tn_manager *m, tn_handle h, uint64_t piece) {
+    const void *buffer = NULL;
+    tn_lease lease = acquire(m, h, P, NULL);
+    uint64_t at = 0;
+    bool same;
+
+    assert_ok(tn_lease_lookup(&lease, h, &buffer));
+    tn_segment segment = tn_buffer_segment(buffer, 0);
+    const unsigned char *data = segment.data;
+    same = segment.bytes == LARGE;
+    for (size_t k = 0; same && k < 3; k++) {
+        same = at == marks[k] || is_all(data + at, marks[k] - at, 0);
+        same = same && is_all(data + marks[k], PAGE, (unsigned char)(piece + 1));
+        at = marks[k] + PAGE;
+    }
+    release(&lease);
+    return same;
+}
+
+static void large_pieces_one_at_a_time(struct spec *f) {
+    tn_manager *m = MANAGER(f, {P, LARGE});
+    const char *path = sparse_file();
+    tn_handle h[PIECES];
+
+    for (uint64_t i = 0; i < PIECES; i++)
+        h[i] = hm_register(m, path, i, LARGE, P);
+    for (int round = 0; round < 2; round++) {
+        struct hm_files files;
+
+        hm_files_count(&files);
+        for (uint64_t i = 0; i < PIECES; i++) {
+            ensure(m, h[i], P);
+            assert_true(is_large_piece(m, h[i], i));
+            drop(m, h[i], P);
+        }
+        hm_files_restore();
+        assert_int_equal(files.bytes, PIECES * LARGE);
+        assert_int_equal(files.opens, PIECES);
+        assert_int_equal(files.open_now, 0);
+        assert_in_range(files.most_reads, 1, 3);
+        assert_true(files.ascending);
+        print_message("    %llu bytes in %llu reads\n", (unsigned long long)files.bytes,
+                      (unsigned long long)files.reads);
+    }
+    assert_peaks(m, P, LARGE, LARGE);
+    assert_int_equal(unlink(path), 0);
+    hm_conserved(f, m);
+}
+
 /* The file layer has no entry that creates or writes: what it counts is all that happens. */
 static void f_f05_the_file_itself_is_the_slow_tier(void **state) {
-    enum { COUNT = 77 };
     const tn_location places[] = {P, C0};
     struct spec *f = *state;
     tn_manager *m = MANAGER(f);
-    const char *path = hm_file("keys", KEY, COUNT);
+    const char *path = hm_file("keys", KEY, PIECES);
     struct hm_files files;
-    tn_handle h[COUNT];
+    tn_handle h[PIECES];
 
-    for (uint64_t i = 0; i < COUNT; i++)
+    for (uint64_t i = 0; i < PIECES; i++)
         h[i] = hm_register(m, path, i, KEY, P);
     for (int round = 0; round < 4; round++) {
         tn_location at = places[round / 2];
         hm_files_count(&files);
-        for (int i = 0; i < COUNT; i++)
+        for (int i = 0; i < PIECES; i++)
             ensure(m, h[i], at);
         hm_files_restore();
         assert_int_equal(files.bytes, 10407936);
-        assert_int_equal(files.opens, COUNT);
+        assert_int_equal(files.opens, PIECES);
         assert_int_equal(files.open_now, 0);
         assert_in_range(files.most_reads, 1, 3);
         assert_true(files.ascending);
-        for (uint64_t i = 0; i < COUNT; i++) {
+        for (uint64_t i = 0; i < PIECES; i++) {
             assert_true(hm_is_piece(m, h[i], at, i));
             drop(m, h[i], at);
         }
     }
     hm_conserved(f, m);
+    if (field_soak())
+        large_pieces_one_at_a_time(f);
 }
 
 static const struct CMUnitTest tests[] = {

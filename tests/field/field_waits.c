@@ -96,6 +96,15 @@ static const char *load_a(void *arg) {
     return NULL;
 }
 
+/* Until A's load is in its callback. */
+static void slow_load(struct slow *x, struct field_thread *loader) {
+    atomic_store(&x->loading, false);
+    atomic_store(&x->let_go, false);
+    field_start(loader, load_a, x);
+    while (!atomic_load(&x->loading))
+        field_nap(1);
+}
+
 static void slow_begin(struct spec *f, struct slow *x, struct field_thread *loader) {
     tt_source *s = spec_source(f);
 
@@ -106,9 +115,7 @@ static void slow_begin(struct spec *f, struct slow *x, struct field_thread *load
     x->b = field_src(x->m, spec_source(f), 64);
     for (uint64_t i = 0; i < 64; i++)
         x->resident[i] = field_rep(f, x->m, 64, i);
-    field_start(loader, load_a, x);
-    while (!atomic_load(&x->loading))
-        field_nap(1);
+    slow_load(x, loader);
 }
 
 static void slow_end(struct spec *f, struct slow *x, struct field_thread *loader) {
@@ -163,6 +170,76 @@ static const char *others_go_on(int index, void *arg) {
     return NULL;
 }
 
+/* The soak: the others lease as fast as without it. */
+#define ROUNDS 15
+#define LEASES 200000
+
+struct pace {
+    struct slow *slow;
+    _Atomic uint64_t cpu_ns; /* of all threads */
+};
+
+static uint64_t cpu_now(void) {
+    struct timespec t;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000 * MS + (uint64_t)t.tv_nsec;
+}
+
+static const char *lease_often(int index, void *arg) {
+    struct pace *p = arg;
+    struct slow *x = p->slow;
+    uint64_t began = cpu_now();
+
+    for (int i = 0; i < LEASES; i++) {
+        tn_lease lease;
+
+        TN_WORKER_STATUS(
+            tn_manager_acquire(x->m, &x->resident[(index + i) % 64], 1, P, NULL, &lease), TN_OK);
+        TN_WORKER_STATUS(tn_lease_release(&lease, 0), TN_OK);
+    }
+    atomic_fetch_add(&p->cpu_ns, cpu_now() - began);
+    return NULL;
+}
+
+/* CPU time of 16 threads, for each of their leases. */
+static double lease_ns(struct slow *x) {
+    struct pace p = {.slow = x};
+
+    assert_null_text(tn_test_workers_run(16, lease_often, &p));
+    return (double)p.cpu_ns / (16.0 * LEASES);
+}
+
+static int by_value(const void *a, const void *b) {
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static double median(double *rounds) {
+    qsort(rounds, ROUNDS, sizeof *rounds, by_value);
+    return rounds[ROUNDS / 2];
+}
+
+static void expect_the_same_pace(struct slow *x) {
+    double without[ROUNDS], beside[ROUNDS], ratio[ROUNDS];
+    struct field_thread loader;
+
+    for (int i = 0; i < ROUNDS; i++) { /* by turns: what disturbs one disturbs both */
+        without[i] = lease_ns(x);
+        drop(x->m, x->a, P);
+        slow_load(x, &loader);
+        beside[i] = lease_ns(x);
+        assert_false(atomic_load(&loader.done));
+        atomic_store(&x->let_go, true);
+        field_join(&loader);
+        ratio[i] = beside[i] / without[i];
+    }
+    print_message("    a lease beside a load: %.1f ns, without: %.1f ns, ratio %.3f (medians)\n",
+                  median(beside), median(without), median(ratio));
+    if (FIELD_OPTIMISED)
+        assert_true(median(ratio) < 1.1);
+}
+
 static void f_f08_slow_load_stops_nobody(void **state) {
     struct spec *f = *state;
     struct slow x = {.m = NULL};
@@ -176,6 +253,8 @@ static void f_f08_slow_load_stops_nobody(void **state) {
     assert_int_equal(version(x.m), before + 64200);
     slow_end(f, &x, &loader);
     assert_int_equal(version(x.m), before + 64201);
+    if (field_soak())
+        expect_the_same_pace(&x);
 }
 
 static const struct CMUnitTest tests[] = {

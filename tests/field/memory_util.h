@@ -6,10 +6,7 @@
 #ifndef TN_FIELD_MEMORY_UTIL_H
 #define TN_FIELD_MEMORY_UTIL_H
 
-#include "spec_common.h"
-
-#define KEY 135168u /* 132 KiB */
-#define MS UINT64_C(1000000)
+#include "field_common.h"
 
 /** Adopt a replicable test payload of `bytes` at P with the pattern of `seed`. */
 tn_handle hm_adopt(struct spec *f, tn_manager *m, uint64_t bytes, uint64_t seed);
