@@ -329,17 +329,22 @@ struct sums {
     tn_location_info rows[LOCATIONS_MAX];
     size_t count;
     uint64_t charged[LOCATIONS_MAX];
+    uint64_t mats[LOCATIONS_MAX];
 };
 
 static void add_value(const tn_snapshot *s, const tn_value_info *v, struct sums *sums) {
     tn_materialization_info rows[LOCATIONS_MAX] = {{.size = sizeof(rows[0])}};
     size_t count = LOCATIONS_MAX;
 
+    if (v->discarded)
+        return;
     assert_ok(tn_snapshot_materializations(s, v->handle, rows, &count));
     for (size_t i = 0; i < count; i++)
         for (size_t j = 0; j < sums->count; j++)
-            if (tn_location_equal(sums->rows[j].at, rows[i].at))
+            if (tn_location_equal(sums->rows[j].at, rows[i].at)) {
                 sums->charged[j] += rows[i].charged_bytes;
+                sums->mats[j]++;
+            }
 }
 
 static void check_location(const tn_snapshot *s, const tn_location_info *row, uint64_t charged) {
@@ -363,7 +368,22 @@ static void check_location(const tn_snapshot *s, const tn_location_info *row, ui
     assert_int_equal(row->pending_count, 0);
 }
 
-void field_conserved(tn_manager *m) {
+/* What the machine says of the only manager's memory. */
+static void check_machine(struct spec *f, const struct sums *sums) {
+    tn_pinned_figures pinned = TN_PINNED_FIGURES_INIT;
+
+    assert_ok(tn_driver_read_pinned(f->driver, &pinned));
+    for (size_t i = 0; i < sums->count; i++) {
+        if (sums->rows[i].at.kind == TN_LOCATION_CUDA)
+            assert_int_equal(field_memory(f, sums->rows[i].at).live_blocks, sums->mats[i]);
+        if (sums->rows[i].at.kind == TN_LOCATION_PINNED)
+            assert_int_equal(pinned.live_bytes, sums->charged[i]);
+    }
+    assert_int_equal(field_memory(f, N).live_bytes,
+                     pinned.live_bytes + pinned.idle_bytes + pinned.ring_bytes);
+}
+
+void field_conserved(struct spec *f, tn_manager *m) {
     struct sums sums = {.rows = {{.size = sizeof(tn_location_info)}}, .count = LOCATIONS_MAX};
     tn_value_info v = {.size = sizeof(v)};
     tn_snapshot *s = NULL;
@@ -385,4 +405,7 @@ void field_conserved(tn_manager *m) {
     for (size_t i = 0; i < sums.count; i++)
         check_location(s, &sums.rows[i], sums.charged[i]);
     tn_snapshot_drop(s);
+    if (f->manager_count == 1)
+        check_machine(f, &sums);
+    assert_string_equal(tn_sim_violation_text(f->sim), "");
 }

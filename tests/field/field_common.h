@@ -147,7 +147,8 @@ void field_stop_end(void);
 /* ---- The end of every case --------------------------------------------------------------- */
 
 /** used = sum of the charges, reserved = sum of the reservations, at every location; nothing is
- * leased, held or pending. */
-void field_conserved(tn_manager *m);
+ * leased, held or pending; if it is the only manager, live blocks of the devices are
+ * materializations, and pinned bytes are installed + idle + ring; no violation. */
+void field_conserved(struct spec *f, tn_manager *m);
 
 #endif

@@ -78,7 +78,7 @@ static void f_d04_nothing_evictable(void **state) {
     for (uint32_t i = 1; i < FULL; i++)
         release_hold(&holds[i]);
     control_end(&c);
-    field_conserved(m);
+    field_conserved(f, m);
 }
 
 /* ---- F-D08: start full, then run ---------------------------------------------------------------- */
@@ -109,7 +109,7 @@ static void f_d08_start_full(void **state) {
     assert_int_equal(reserved(m, P), 0);
     assert_int_equal(version(m), before + 2000);
     control_end(&c);
-    field_conserved(m);
+    field_conserved(f, m);
 }
 
 /* ---- F-D09: the library's own accesses are not use ------------------------------------------------ */
@@ -168,7 +168,7 @@ static void f_d09_only_uses_are_use(void **state) {
         assert_handle(evictions[i].action.handle, h[i]);
     tn_decision_drop(d);
     control_end(&c);
-    field_conserved(m);
+    field_conserved(f, m);
 }
 
 #define FREE 10u
@@ -214,7 +214,7 @@ static void f_d09_the_one_that_is_free(void **state) {
     free(h);
     free(held);
     control_end(&c);
-    field_conserved(m);
+    field_conserved(f, m);
 }
 
 /* ---- F-D24: nearly everything is protected ------------------------------------------------------------ */
@@ -228,7 +228,7 @@ static void f_d24_releasing_nothing(void **state) {
     assert_ok(tn_lease_release(&none, 0));
     assert_int_equal(version(m), before);
     assert_status(tn_lease_release(NULL, 0), TN_ERR_KIND);
-    field_conserved(m);
+    field_conserved(f, m);
 }
 
 #define CROWD 4096u
@@ -331,7 +331,7 @@ static void f_d24_nearly_everything_is_protected(void **state) {
     release_hold(&last);
     release_hold(&all);
     free(held);
-    field_conserved(x.m);
+    field_conserved(f, x.m);
 }
 
 static const struct CMUnitTest tests[] = {

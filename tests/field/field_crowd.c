@@ -100,7 +100,7 @@ static void f_a03_workspace_limits_concurrency(void **state) {
     assert_peaks(x.m, P, 0, UINT64_C(134217728000));
     assert_int_equal(version(x.m), before + 73);
     release_reservation(&keys);
-    field_conserved(x.m);
+    field_conserved(f, x.m);
 }
 
 /* ---- F-D13: a value larger than its budget (explain: later) --------------------------------------- */
@@ -130,7 +130,7 @@ static void f_d13_value_larger_than_its_budget(void **state) {
     assert_status(tn_manager_ensure(m, h, P, NULL, NULL), TN_ERR_BUDGET);
     assert_true(field_ms(f) <= 10);
     field_join(&slow.thread);
-    field_conserved(m);
+    field_conserved(f, m);
 }
 
 /* ---- F-D19: no spurious refusal, no retry without change ------------------------------------------- */
@@ -179,7 +179,7 @@ static void f_d19_no_spurious_refusal(void **state) {
     for (int i = 0; i < 1000; i++)
         assert_status(tn_manager_reserve(x.m, C0, 327680, "too much", &r), TN_ERR_BUDGET);
     assert_int_equal(version(x.m), before + 32000);
-    field_conserved(x.m);
+    field_conserved(f, x.m);
 }
 
 /* ---- F-D25: the pinned tier runs out under sixteen threads ------------------------------------------ */
@@ -234,7 +234,7 @@ static void f_d25_pinned_tier_runs_out(void **state) {
         if (first[i] != TN_OK)
             ensure(x.m, x.values[i], N);
     assert_int_equal(used(x.m, N), 524288);
-    field_conserved(x.m);
+    field_conserved(f, x.m);
 }
 
 static const char *pinned_or_not(int index, void *arg) {
@@ -270,7 +270,7 @@ static void f_d25_no_pinned_memory_at_all(void **state) {
     assert_true(spec_repair(f) >= 1);
     assert_locations(x.m, P, C0); /* not N */
     assert_int_equal(version(x.m), before + 4 * 50 * 4);
-    field_conserved(x.m);
+    field_conserved(f, x.m);
 }
 
 /* ---- F-C17: a kernel reads pinned memory directly ---------------------------------------------------- */
@@ -300,7 +300,7 @@ static void f_c17_kernel_reads_pinned_memory(void **state) {
     assert_int_equal(version(m), before + 2);
     ensure(m, w, N);
     assert_true(field_exact(f, m, w, N, 2));
-    field_conserved(m);
+    field_conserved(f, m);
 }
 
 /* ---- F-B04: keys are shared, workspace never ----------------------------------------------------------- */
@@ -398,7 +398,7 @@ static void f_b04_keys_are_shared_workspace_never(void **state) {
     assert_int_equal(reserved(x.m, C0), 473088);
     for (int i = 0; i < 8; i++)
         release_reservation(&x.reservations[i]);
-    field_conserved(x.m);
+    field_conserved(f, x.m);
 }
 
 static const struct CMUnitTest tests[] = {

@@ -181,7 +181,7 @@ static void f_g12_one_bad_device(void **state) {
     assert_true(spec_repair(f) >= 3);
     release(&on_bad);
     spec_finish(f);
-    field_conserved(m);
+    field_conserved(f, m);
 }
 
 static void f_g12_one_bad_call(void **state) {
@@ -199,7 +199,7 @@ static void f_g12_one_bad_call(void **state) {
     ensure(m, u, C0);
     assert_int_equal(spec_repair(f), 1);
     assert_true(field_exact(f, m, u, C0, 3));
-    field_conserved(m);
+    field_conserved(f, m);
 }
 
 /* ---- F-A11: used bytes and bytes the pool holds (trim of a manager: later) --------------------- */
@@ -234,7 +234,7 @@ static void f_a11_used_bytes_and_bytes_the_pool_holds(void **state) {
     assert_ok(ops->pool_trim(self, 0, 0));
     assert_int_equal(loc(m, C0).held_bytes, 0);
     assert_int_equal(version(m), before);
-    field_conserved(m);
+    field_conserved(f, m);
 }
 
 /* ---- F-A16: traffic can be added up ------------------------------------------------------------ */
@@ -287,7 +287,7 @@ static void f_a16_traffic_can_be_added_up(void **state) {
     assert_int_equal(down.bytes, 786432);
     assert_int_equal(up.busy_ns + down.busy_ns, 62914560);
     assert_in_range(lasted, 62914560 - 629145, 62914560 + 629145);
-    field_conserved(m);
+    field_conserved(f, m);
 }
 
 /* ---- F-C13: idle memory belongs to no stream --------------------------------------------------- */
@@ -320,7 +320,7 @@ static void f_c13_idle_memory_belongs_to_no_stream(void **state) {
     assert_int_equal(loc(m, C0).allocated_bytes, 0);
     assert_true(loc(m, C0).held_bytes <= 1048576);
     assert_true(field_calls(f, TN_SIM_STREAM_CREATE) <= 1);
-    field_conserved(m);
+    field_conserved(f, m);
 }
 
 /* ---- F-E10: one capability record, consulted by every path -------------------------------------- */
@@ -371,7 +371,7 @@ static void f_e10_cannot_pin(void **state) {
     release(&lease);
     assert_true(field_exact(f, m, v, C0, 1));
     assert_true(field_exact(f, m, w, P, 2));
-    field_conserved(m);
+    field_conserved(f, m);
     assert_ok(tn_manager_close(m, 0));
     assert_int_equal(field_calls(f, TN_SIM_PINNED_ALLOC), 0);
     free(content);
@@ -395,7 +395,7 @@ static void f_e10_host_memory_is_device_memory(void **state) {
     assert_int_equal(used(m, C0), 0);
     ensure(m, w, C0); /* just fits: readings do not steer */
     assert_int_equal(remaining(m, C0), 0);
-    field_conserved(m);
+    field_conserved(f, m);
 }
 
 static const struct CMUnitTest tests[] = {

@@ -137,7 +137,7 @@ static void f_b07_no_device_wide_wait_in_passing(void **state) {
                          1);
     assert_int_equal(field_calls(f, TN_SIM_DEVICE_SYNCHRONIZE), 0);
     assert_int_equal(spec_warnings(f, TN_DIAGNOSTIC_RELEASE_FALLBACK), warnings + 1);
-    field_conserved(x.m);
+    field_conserved(f, x.m);
     assert_ok(tn_manager_close(x.m, TN_CLOSE_FORCE));
     assert_int_equal(field_calls(f, TN_SIM_DEVICE_SYNCHRONIZE), 2);
 }
@@ -252,7 +252,7 @@ static void f_b08_events_come_from_a_pool(void **state) {
     print_message("    %llu leases, %llu events\n", (unsigned long long)all,
                   (unsigned long long)made);
     assert_true(made <= (uint64_t)(AT_ONCE * STREAMS * x.threads));
-    field_conserved(x.m);
+    field_conserved(f, x.m);
     spec_destroy(f, x.m);
     assert_int_equal(field_calls(f, TN_SIM_EVENT_DESTROY), field_calls(f, TN_SIM_EVENT_CREATE));
 }
@@ -298,7 +298,7 @@ static void f_g01_one_record_per_lease_and_stream(void **state) {
     assert_true(created_first - created <= 2);
     assert_int_equal(field_calls(f, TN_SIM_EVENT_CREATE), created_first);
     assert_int_equal(tn_sim_now_ns(f->sim), 9999 * MS + (created_first - created) * 10 * MS);
-    field_conserved(m);
+    field_conserved(f, m);
 }
 
 /* ---- F-G02: events stay in their context ------------------------------------------------------ */
@@ -331,7 +331,7 @@ static void f_g02_events_stay_in_their_context(void **state) {
     assert_int_equal(tn_sim_stream_calls(f->sim, t, TN_SIM_EVENT_RECORD), 1000);
     assert_true(field_calls(f, TN_SIM_EVENT_CREATE) - created <= 2);
     drop(m, v, C0);
-    field_conserved(m);
+    field_conserved(f, m);
 }
 
 static void f_g02_no_event_in_the_second_context(void **state) {
@@ -356,7 +356,7 @@ static void f_g02_no_event_in_the_second_context(void **state) {
     assert_int_equal(mat(m, v, C0).pending_count, 0);
     assert_int_equal(version(m), before + 1);
     drop(m, v, C0);
-    field_conserved(m);
+    field_conserved(f, m);
 }
 
 /* ---- F-G04: nothing calls the driver from a host function -------------------------------------- */
@@ -385,7 +385,7 @@ static void f_g04_library_queues_no_host_function(void **state) {
             drop(m, v, C0);
     }
     assert_int_equal(field_calls(f, TN_SIM_HOST_FUNCTION), 0);
-    field_conserved(m);
+    field_conserved(f, m);
 }
 
 struct inside {
@@ -429,7 +429,7 @@ static void f_g04_release_inside_a_host_function(void **state) {
     assert_int_equal(version(m), before + 1);
     release(&on_device.lease);
     assert_false(tn_lease_active(&on_device.lease));
-    field_conserved(m);
+    field_conserved(f, m);
 }
 
 static const struct CMUnitTest tests[] = {

@@ -132,7 +132,7 @@ static void f_d17_racing_decisions_stay_within(void **state) {
     for (int i = 0; i < KEYS; i++)
         tn_use_destroy(x.uses[i]);
     control_end(&x.c);
-    field_conserved(m);
+    field_conserved(f, m);
 }
 
 /* ---- F-D10: clean values are never written down ---------------------------------------------------- */
@@ -170,7 +170,7 @@ static void f_d10_clean_values_are_dropped(void **state) {
     assert_int_equal(c.moves, 0);
     assert_int_equal(traffic(f, C0, P).bytes, 0);
     control_end(&c);
-    field_conserved(m);
+    field_conserved(f, m);
 }
 
 static void f_d10_sole_copies_are_moved_once(void **state) {
@@ -197,7 +197,7 @@ static void f_d10_sole_copies_are_moved_once(void **state) {
     assert_int_equal(traffic(f, C0, P).bytes, 50 * PAGE);
     assert_int_equal(traffic(f, C0, P).copies, 50);
     control_end(&c);
-    field_conserved(m);
+    field_conserved(f, m);
 }
 
 /* ---- F-D11: recency is the wrong policy for these programs --------------------------------------- */
@@ -278,7 +278,7 @@ static uint64_t loads(struct spec *f, const struct program *p, uint64_t room, bo
                 tn_controller_set_metadata(c.controller, key, next ? -next : INT64_MIN, NULL));
     }
     control_end(&c);
-    field_conserved(m);
+    field_conserved(f, m);
     spec_destroy(f, m);
     return source->calls;
 }

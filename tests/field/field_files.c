@@ -116,7 +116,7 @@ static void f_a04_one_key_one_value_one_source(void **state) {
     assert_int_equal(disk(f).opens, 10);
     assert_true(is_key(m, keys[9], 9));
     assert_int_equal(disk(f).open_descriptors, 0);
-    field_conserved(m);
+    field_conserved(f, m);
 }
 
 /* ---- F-A12: the file is not what the registration said -------------------------------------------- */
@@ -155,7 +155,7 @@ static void f_a12_file_is_not_what_was_registered(void **state) {
     assert_true(is_key(m, h, 5));
     assert_int_equal(disk(f).open_descriptors, 0);
     free(data);
-    field_conserved(m);
+    field_conserved(f, m);
 }
 
 /* ---- F-F05: the file itself is the slow tier ---------------------------------------------------------- */
@@ -193,7 +193,7 @@ static void f_f05_file_itself_is_the_slow_tier(void **state) {
     }
     assert_int_equal(disk(f).bytes_written, 0);
     assert_int_equal(field_calls(f, TN_SIM_FILE_WRITE), 0);
-    field_conserved(m);
+    field_conserved(f, m);
 }
 
 /* ---- F-F06: direct reads are later; today: any offset, ordinary reads --------------------------------- */
@@ -220,7 +220,7 @@ static void f_f06_any_offset_is_read_exactly(void **state) {
     assert_int_equal(tn_sim_now_ns(f->sim), (1 + disk(f).reads) * 100000 + KEY);
     free(data);
     free(file);
-    field_conserved(m);
+    field_conserved(f, m);
 }
 
 /* ---- F-A15: sources added while others are in use ------------------------------------------------------- */
@@ -290,7 +290,7 @@ static void f_a15_sources_added_while_others_are_in_use(void **state) {
     assert_int_equal(version(x.m), before + 32020);
     assert_int_equal(loc(x.m, P).value_count, 77);
     assert_int_equal(used(x.m, P), 78848);
-    field_conserved(x.m);
+    field_conserved(f, x.m);
     spec_destroy(f, x.m); /* before the sources go */
 }
 
@@ -347,7 +347,7 @@ static bool promote_with_a_fault(struct spec *f, uint64_t n, int *benign, uint64
     }
     assert_int_equal(version(m), before + 1);
     assert_int_equal(used(m, C0), SMALL);
-    field_conserved(m);
+    field_conserved(f, m);
     spec_destroy(f, m);
     assert_int_equal(field_memory(f, C0).live_blocks, 0);
     assert_int_equal(tn_sim_live_events(f->sim), 0);

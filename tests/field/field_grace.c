@@ -92,7 +92,7 @@ static void f_h03_snapshots_beside_commits(void **state) {
     field_step(x.m);
     versions(x.m, &made, &freed);
     assert_int_equal(freed, made); /* one is alive */
-    field_conserved(x.m);
+    field_conserved(f, x.m);
 }
 
 static const char *snapshot_and_stop(void *arg) {
@@ -131,7 +131,7 @@ static void f_h03_reader_before_its_reference(void **state) {
     field_step(x.m);
     versions(x.m, &made, &freed);
     assert_int_equal(freed, made);
-    field_conserved(x.m);
+    field_conserved(f, x.m);
 }
 
 /* ---- F-H04: a source callback is inside no read section ------------------------------------------------ */
@@ -204,7 +204,7 @@ static void f_h04_callback_is_inside_no_read_section(void **state) {
         assert_status(x.refused[i], TN_ERR_REENTRANCY);
     assert_status(x.elsewhere, TN_OK);
     assert_int_equal(version(x.m), before + (x.serial ? 1 : 201));
-    field_conserved(x.m);
+    field_conserved(f, x.m);
 }
 
 /* ---- F-H09: a hit takes no lock ------------------------------------------------------------------- */
@@ -314,7 +314,7 @@ static void f_h09_hit_takes_no_lock(void **state) {
     for (int i = 0; i < 4; i++)
         assert_null_text(tn_test_workers_run(1, hits_of_one_thread, &x));
     assert_null_text(nothing_pending(&x));
-    field_conserved(x.m);
+    field_conserved(f, x.m);
 }
 
 static const char *stop_in_admit(void *arg) {
@@ -345,7 +345,7 @@ static void f_h09_hit_beside_a_writer_in_admit(void **state) {
     field_stop_end();
     field_stop_go();
     field_join(&writer);
-    field_conserved(x.m);
+    field_conserved(f, x.m);
 }
 
 static const struct CMUnitTest tests[] = {

@@ -55,7 +55,7 @@ static void f_e04_growing_the_pinned_tier_does_not_stall_the_others(void **state
     assert_true(hm_holds(g.m, g.a, N, 1));
     assert_true(hm_is_piece(g.m, g.b, P, 0));
     assert_ok(tn_sim_set_waits(f->sim, TN_SIM_WAITS_ADVANCE));
-    hm_conserved(f, g.m);
+    field_conserved(f, g.m);
 }
 
 /* ---- F-F08 A slow load does not stop the others ---- */
@@ -172,7 +172,7 @@ static void f_f08_a_slow_load_does_not_stop_the_others(void **state) {
     uint64_t lease = 2; /* of hm_holds() */
     uint64_t changes = version(s.m) - before - lease;
     assert_int_equal(changes, serial ? 1 : THREADS * PAIRS * 2 + ROUNDS * 2 + 1);
-    hm_conserved(f, s.m);
+    field_conserved(f, s.m);
     pthread_cond_destroy(&s.changed);
     pthread_mutex_destroy(&s.lock);
 }

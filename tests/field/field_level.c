@@ -93,7 +93,7 @@ static void f_a14_the_heap_is_as_level_as_the_accounting(void **state) {
         assert_true(growth(early.heap, late.heap) <= 64 << 10);
         assert_true(growth(early.resident, late.resident) <= 1 << 20);
     }
-    hm_conserved(f, m);
+    field_conserved(f, m);
 }
 
 static const struct CMUnitTest tests[] = {

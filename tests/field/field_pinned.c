@@ -39,7 +39,7 @@ static void f_e01_no_pinning_on_the_hot_path(void **state) {
     if (field_soak())
         print_message("    %llu rounds, %llu pins\n", (unsigned long long)rounds,
                       (unsigned long long)pins);
-    hm_conserved(f, m);
+    field_conserved(f, m);
 }
 
 /* ---- F-E02 Unpinning waits for the device, so it is not done in passing ---- */
@@ -68,7 +68,7 @@ static void f_e02_unpinning_is_not_done_in_passing(void **state) {
     uint64_t pins = tn_sim_calls(f->sim, TN_SIM_PINNED_ALLOC);
     ensure(m, h, N);
     assert_int_equal(tn_sim_calls(f->sim, TN_SIM_PINNED_ALLOC), pins + 1);
-    hm_conserved(f, m);
+    field_conserved(f, m);
     /* Not before the payload is released, and nothing is kept after the last manager. */
     tn_lease lease = acquire(m, h, N, NULL);
     assert_status(tn_manager_close(m, 0), TN_ERR_IN_USE);
@@ -117,10 +117,10 @@ static void f_e09_evicted_memory_is_kept_for_the_next(void **state) {
     assert_int_equal(used(m, N), 0);
     assert_int_equal(hm_pinned(f).live_bytes, 0);
     assert_int_equal(hm_pinned(f).idle_bytes, pinned);
-    hm_conserved(f, m);
+    field_conserved(f, m);
     ensure(m, w, N);
     assert_true(hm_holds(m, w, N, source->seed));
-    hm_conserved(f, m);
+    field_conserved(f, m);
     spec_destroy(f, m);
     assert_int_equal(hm_memory(f, N).frees, hm_memory(f, N).allocations);
 }
@@ -144,7 +144,7 @@ static void f_e09_evicted_memory_of_another_size_makes_room(void **state) {
     drop(m, w, N);
     ensure(m, v[1], N);
     assert_true(hm_holds(m, v[1], N, 1));
-    hm_conserved(f, m);
+    field_conserved(f, m);
 }
 
 /* ---- F-D25 The pinned tier runs out under sixteen threads ---- */
@@ -197,7 +197,7 @@ static void f_d25_the_pinned_tier_runs_out_under_sixteen_threads(void **state) {
         if (resident(c.m, c.h[i], N))
             assert_true(hm_holds(c.m, c.h[i], N, i));
     assert_int_equal(hm_pinned(f).live_bytes, 8 * BYTES);
-    hm_conserved(f, c.m);
+    field_conserved(f, c.m);
 }
 
 /* The driver refuses: an error of the thread that asked, and of nobody else. */
@@ -234,7 +234,7 @@ static void f_d25_a_refusal_of_the_driver_concerns_one_thread(void **state) {
     assert_int_equal(version(c.m), before);
     spec_repair(f);
     ensure(c.m, c.h[0], N);
-    hm_conserved(f, c.m);
+    field_conserved(f, c.m);
 }
 
 /* ---- F-C17 A kernel reads pinned memory directly ---- */
@@ -265,7 +265,7 @@ static void f_c17_a_kernel_reads_pinned_memory_directly(void **state) {
     ensure(m, w, N);
     assert_ptr_equal(hm_base(m, w, N), block); /* the same bytes, now */
     assert_true(hm_holds(m, w, N, 8));
-    hm_conserved(f, m);
+    field_conserved(f, m);
 }
 
 static const struct CMUnitTest tests[] = {

@@ -107,7 +107,7 @@ static void f_a01_keys_that_cannot_all_fit(void **state) {
     assert_peaks(m, P, 0, 0);
     tn_plan_destroy(plan);
     tn_plan_destroy(first);
-    field_conserved(m);
+    field_conserved(f, m);
 }
 
 /* ---- F-A09: asking is cheap and changes nothing -------------------------------------------- */
@@ -171,7 +171,7 @@ static void f_a09_asking_changes_nothing(void **state) {
     assert_unchanged(m, before, 0);
     tn_plan_destroy(plan_a);
     tn_plan_destroy(plan_b);
-    field_conserved(m);
+    field_conserved(f, m);
 }
 
 /* ---- F-D13: a value larger than its budget, asked first ------------------------------------- */
@@ -192,7 +192,7 @@ static void f_d13_explained_before_it_is_tried(void **state) {
     assert_int_equal(c.source->calls, 0);
     assert_peaks(m, P, 0, 0);
     tn_plan_destroy(plan);
-    field_conserved(m);
+    field_conserved(f, m);
 }
 
 /* ---- F-F02: an empty sequence; an expected version beyond 32 bits ----------------------------- */
@@ -271,7 +271,7 @@ static void f_e09_what_was_evicted_is_given_back(void **state) {
     ensure(m, w, N);
     assert_ok(tn_scope_destroy(scope));
     tn_plan_destroy(plan);
-    field_conserved(m);
+    field_conserved(f, m);
     spec_destroy(f, m);
     assert_int_equal(field_calls(f, TN_SIM_PINNED_FREE), field_calls(f, TN_SIM_PINNED_ALLOC));
     assert_int_equal(field_memory(f, N).live_blocks, 0);
@@ -303,7 +303,7 @@ static void f_e10_scope_without_pinned_memory(void **state) {
     tn_plan_destroy(plan);
     assert_replicas(m, v, P);
     assert_int_equal(field_calls(f, TN_SIM_PINNED_ALLOC), 0);
-    field_conserved(m);
+    field_conserved(f, m);
 }
 
 /* ---- F-D27: idle pinned blocks are given back on demand ----------------------------------------- */
@@ -324,7 +324,7 @@ static void f_d27_trim_of_idle_pinned_blocks(void **state) {
     assert_int_equal(version(m), before);
     ensure(m, v, N);
     assert_true(field_exact(f, m, v, N, 1));
-    field_conserved(m);
+    field_conserved(f, m);
 }
 
 static const struct CMUnitTest tests[] = {

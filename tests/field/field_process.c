@@ -52,7 +52,7 @@ static void f_d27_idle_footprint(void **state) {
     assert_true(loc(m, C0).held_bytes <= bytes);
     assert_int_equal(tt_count().live, f->live);
     assert_int_equal(tt_count().backings, 0);
-    field_conserved(m);
+    field_conserved(f, m);
     assert_ok(tn_manager_close(m, 0));
     spec_destroy(f, m);
     assert_int_equal(field_memory(f, C0).live_blocks, 0);
@@ -154,7 +154,7 @@ static void f_h05_fork_by_others_is_harmless(void **state) {
     x.lent = field_rep(f, x.m, 64, 1);
     x.moved = field_rep_at(f, x.m, N, 64, 2); /* copied: a callback would refuse the leases */
     assert_null_text(tn_test_workers_run(5, work_beside_forks, &x));
-    field_conserved(x.m);
+    field_conserved(f, x.m);
 }
 
 static const struct CMUnitTest tests[] = {

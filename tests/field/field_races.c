@@ -63,7 +63,7 @@ static void f_c11_own_copy_is_a_reader(void **state) {
     assert_handle(trace_at(m, 1).action.handle, x);
     assert_int_equal(trace_at(m, 2).action.kind, TN_ACTION_ENSURE);
     assert_handle(trace_at(m, 2).action.handle, y);
-    field_conserved(m);
+    field_conserved(f, m);
 }
 
 /* ---- F-D01: spilling while someone writes or reads ------------------------------------------ */
@@ -115,7 +115,7 @@ static void f_d01_spill_waits_for_writer_and_reader(void **state) {
     move_from(m, fill.h, N, C0);
     assert_int_equal(field_calls(f, TN_SIM_COPY), copies);
     assert_replicas(m, fill.h, P, N);
-    field_conserved(m);
+    field_conserved(f, m);
 }
 
 /* ---- F-D03: looked up, never used (tag and age: later) -------------------------------------- */
@@ -152,7 +152,7 @@ static void f_d03_looked_up_never_used(void **state) {
     assert_in_use(tn_manager_drop(m, keys[2], C0, NULL), 1, 0, 0);
     assert_close_in_use(tn_manager_close(m, 0), 1, 0, 0, 0);
     release(&lease);
-    field_conserved(m);
+    field_conserved(f, m);
 }
 
 /* ---- F-G10: completion and observer at the same instant -------------------------------------- */
@@ -312,7 +312,7 @@ static void f_g10_completion_and_observer_at_one_instant(void **state) {
     assert_true(field_calls(f, TN_SIM_EVENT_CREATE) - created <= 2);
     assert_int_equal(tn_sim_live_events(f->sim),
                      field_calls(f, TN_SIM_EVENT_CREATE) - field_calls(f, TN_SIM_EVENT_DESTROY));
-    field_conserved(i.m);
+    field_conserved(f, i.m);
 }
 
 static const struct CMUnitTest tests[] = {

@@ -190,7 +190,7 @@ static void f_a14_heap_is_level(void **state) {
     assert_int_equal(version(m), before + 80000);
     figures(m, &published, &freed);
     assert_int_equal(freed, published); /* one is alive */
-    field_conserved(m);
+    field_conserved(f, m);
     spec_destroy(f, m); /* before the sources go */
 }
 

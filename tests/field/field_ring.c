@@ -43,7 +43,7 @@ static void eight_keys_at_the_speed_of_the_link(struct spec *f, tn_manager *m, t
     assert_int_equal(used(m, P), 0);
     assert_int_equal(reserved(m, P), 0);
     assert_peaks(m, P, 0, KEY);
-    hm_conserved(f, m);
+    field_conserved(f, m);
 }
 
 static void f_e08_a_bounded_pinned_ring(void **state) {
@@ -96,7 +96,7 @@ static void f_e08_the_ring_never_grows_with_demand(void **state) {
         }
     }
     assert_int_equal(hm_memory(f, N).peak_bytes, BYTES);
-    hm_conserved(f, l.m);
+    field_conserved(f, l.m);
 }
 
 /* ---- F-C10 The pinned source of a queued copy is not refilled ---- */
@@ -143,7 +143,7 @@ static void f_c10_the_source_of_a_queued_copy_is_not_refilled(void **state) {
     assert_int_equal(used(m, P), 0);
     assert_peaks(m, P, 0, BYTES);
     assert_int_equal(used(m, C0), 3 * BYTES);
-    hm_conserved(f, m);
+    field_conserved(f, m);
 }
 
 /* The stream is stalled when the copy is queued: it ends after the stall, and so does the call. */
@@ -163,7 +163,7 @@ static void f_c10_the_copy_behind_a_stall_is_waited_for(void **state) {
         assert_int_equal(hm_now(f), 5 * MS * (i + 1));
         assert_true(hm_is_piece(m, h[i], C0, i));
     }
-    hm_conserved(f, m);
+    field_conserved(f, m);
 }
 
 /* The same where the block is a temporary payload in pinned memory. */
@@ -189,7 +189,7 @@ static void f_c10_a_temporary_payload_outlives_its_copy(void **state) {
         assert_true(hm_holds(m, h[i], C0, i + 1));
     assert_peaks(m, N, 0, BYTES);
     assert_int_equal(used(m, N), 0);
-    hm_conserved(f, m);
+    field_conserved(f, m);
 }
 
 /* ---- F-A12 The file is not what the registration said ---- */
@@ -239,7 +239,7 @@ static void expect_unusable(struct spec *f, tn_manager *m, tn_handle h, tn_locat
     assert_int_equal(reserved(m, P), 0);
     assert_int_equal(value(m, h).has_source, 1);
     assert_int_equal(replicas(m, h), 0);
-    hm_conserved(f, m);
+    field_conserved(f, m);
 }
 
 static void f_a12_the_file_is_not_what_the_registration_said(void **state) {
@@ -269,7 +269,7 @@ static void f_a12_the_file_is_not_what_the_registration_said(void **state) {
         ensure(m, checked, places[i]);
         assert_true(hm_is_piece(m, checked, places[i], 0));
         drop(m, checked, places[i]);
-        hm_conserved(f, m);
+        field_conserved(f, m);
         spec_destroy(f, m);
     }
     assert_int_equal(files.open_now, 0);
@@ -353,7 +353,7 @@ static void large_pieces_one_at_a_time(struct spec *f) {
     }
     assert_peaks(m, P, LARGE, LARGE);
     assert_int_equal(unlink(path), 0);
-    hm_conserved(f, m);
+    field_conserved(f, m);
 }
 
 /* The file layer has no entry that creates or writes: what it counts is all that happens. */
@@ -383,7 +383,7 @@ static void f_f05_the_file_itself_is_the_slow_tier(void **state) {
             drop(m, h[i], at);
         }
     }
-    hm_conserved(f, m);
+    field_conserved(f, m);
     if (field_soak())
         large_pieces_one_at_a_time(f);
 }

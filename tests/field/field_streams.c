@@ -47,7 +47,7 @@ static void f_c01_block_goes_back_after_every_reader_and_writer(void **state) {
     ensure(m, z, C0);
     assert_true(field_exact(f, m, z, C0, 3));
     assert_true(field_exact(f, m, y, C0, 2));
-    field_conserved(m);
+    field_conserved(f, m);
 }
 
 /* ---- F-C03: recorded first, pending second ------------------------------------------------ */
@@ -125,7 +125,7 @@ static void f_c03_recorded_first_pending_second(void **state) {
     assert_int_equal(r.no_ops, 3);
     assert_int_equal(field_calls(f, TN_SIM_EVENT_RECORD), records + 2);
     assert_replicas(r.m, r.v, P);
-    field_conserved(r.m);
+    field_conserved(f, r.m);
 }
 
 /* ---- F-C05: several readers: the union of all of them -------------------------------------- */
@@ -161,7 +161,7 @@ static void f_c05_several_readers_are_all_waited_for(void **state) {
     assert_int_equal(version(m), before + 6);
     assert_false(drop(m, v, C0).no_op);
     assert_int_equal(field_calls(f, TN_SIM_EVENT_RECORD), records + 4);
-    field_conserved(m);
+    field_conserved(f, m);
 }
 
 /* ---- F-C06: the consumer stream is gone before the lease ends ------------------------------- */
@@ -185,7 +185,7 @@ static void f_c06_stream_destroyed_after_release(void **state) {
     field_until(f, 10);
     drop(m, v, C0);
     assert_int_equal(tn_sim_stale_calls(f->sim), 0);
-    field_conserved(m);
+    field_conserved(f, m);
 }
 
 static void f_c06_stream_destroyed_before_release(void **state) {
@@ -261,7 +261,7 @@ static void f_c14_only_registered_streams_count(void **state) {
     drop(m, v, C0);
     assert_int_equal(field_memory(f, C0).frees, 1);
     assert_int_equal(field_ms(f), 8);
-    field_conserved(m);
+    field_conserved(f, m);
 }
 
 /* ---- F-C16: between compute and copy streams ------------------------------------------------ */
@@ -300,7 +300,7 @@ static void f_c16_copy_stream_is_no_exception(void **state) {
     assert_true(field_exact(f, m, u, C0, 3));
     assert_true(field_exact(f, m, b, C0, 2));
     assert_int_equal(field_calls(f, TN_SIM_STREAM_WAIT), 0);
-    field_conserved(m);
+    field_conserved(f, m);
 }
 
 /* ---- F-G08: a stream destroyed with work queued --------------------------------------------- */
@@ -350,7 +350,7 @@ static void f_g08_drop_after_the_event(void **state) {
     field_until(f, 30);
     drop(m, v, C0);
     assert_int_equal(tn_sim_stale_calls(f->sim), 0);
-    field_conserved(m);
+    field_conserved(f, m);
 }
 
 static const struct CMUnitTest tests[] = {

@@ -55,7 +55,7 @@ static void f_b01_fresh_threads(void **state) {
     assert_null_text(tn_test_workers_run(24, use_as_a_stranger, &x));
     assert_int_equal(version(x.m), before + 48000);
     assert_true(slots(x.m) <= 25);
-    field_conserved(x.m);
+    field_conserved(f, x.m);
 }
 
 /* ---- F-B03: lookup gives a protected value or nothing --------------------------------------------- */
@@ -172,7 +172,7 @@ static void f_b03_protected_value_or_nothing(void **state) {
     assert_int_equal(used(x.m, P), 256);
     assert_int_equal(info(x.m).value_count, 1 + x.discarded + 1); /* one before the race */
     print_message("%llu of %d discards succeeded\n", (unsigned long long)x.discarded, ATTEMPTS);
-    field_conserved(x.m);
+    field_conserved(f, x.m);
 }
 
 static const struct CMUnitTest tests[] = {

@@ -63,7 +63,7 @@ static void f_f02_large_counts(void **state) {
         assert_int_equal(info(m).state_version, before + 20);
         highest = before + 20;
     }
-    field_conserved(m);
+    field_conserved(f, m);
 }
 
 /* ---- F-F08: a slow load does not stop the others ------------------------------------------------- */
@@ -124,7 +124,7 @@ static void slow_end(struct spec *f, struct slow *x, struct field_thread *loader
     assert_int_equal(atomic_load(&x->inside), TN_ERR_REENTRANCY);
     assert_int_equal(f->sources[0].calls, 1);
     assert_true(resident(x->m, x->a, P));
-    field_conserved(x->m);
+    field_conserved(f, x->m);
 }
 
 static const char *all_refused(int index, void *arg) {

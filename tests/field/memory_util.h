@@ -51,10 +51,4 @@ struct hm_files {
 void hm_files_count(struct hm_files *into);
 void hm_files_restore(void);
 
-/* ---- The end ---------------------------------------------------------------------------- */
-
-/** `used` is the sum of the charges at each location; nothing is protected; live blocks of the
- * devices are materializations; pinned bytes are installed + idle + ring; no violation. */
-void hm_conserved(struct spec *f, tn_manager *m);
-
 #endif
