@@ -25,8 +25,12 @@ static void expect_full(struct control *c, tn_manager *m, tn_handle y) {
     assert_status(tn_controller_decide(c->controller, request, &decision), TN_ERR_PLAN);
     assert_at(tn_last_error()->at, C0);
     assert_int_equal(tn_last_error()->reason, TN_REASON_BUDGET);
+    assert_int_equal(tn_last_error()->budget_bytes, 1048576);
+    assert_int_equal(tn_last_error()->used_bytes, 1048576);
+    assert_int_equal(tn_last_error()->reserved_bytes, 0);
     assert_int_equal(tn_last_error()->requested_bytes, BLOCK);
-    assert_handle(tn_last_error()->handle, y);
+    assert_handle(tn_last_error()->handle, y); /* a materialization, not a reservation */
+    assert_string_equal(tn_last_error()->label, "");
     assert_int_equal(version(m), before);
     assert_int_equal(tn_sim_now_ns(f->sim), began);
     tn_request_destroy(request);

@@ -69,6 +69,7 @@ static const char *check_the_full_house(struct tasks *x) {
     TN_WORKER_CHECK(row.remaining_bytes == 0);
     TN_WORKER_CHECK(head.reservation_count == 16);
     TN_WORKER_STATUS(tn_manager_reserve(x->m, P, 1, "one", &r), TN_ERR_BUDGET);
+    TN_WORKER_CHECK(tn_location_equal(tn_last_error()->at, P));
     TN_WORKER_CHECK(tn_last_error()->budget_bytes == UINT64_C(134217728000));
     TN_WORKER_CHECK(tn_last_error()->used_bytes == 0);
     TN_WORKER_CHECK(tn_last_error()->reserved_bytes == UINT64_C(134217728000));
@@ -103,11 +104,46 @@ static void f_a03_workspace_limits_concurrency(void **state) {
     field_conserved(f, x.m);
 }
 
-/* ---- F-D13: a value larger than its budget (explain: later) --------------------------------------- */
+/* ---- F-D13: a value larger than its budget (field_plans.c explains it) ----------------------------- */
+
+struct refusal {
+    struct spec *f;
+    tn_manager *m;
+    tn_handle h;
+    uint64_t ended_ns;
+};
+
+static const char *is_refused(void *arg) {
+    struct refusal *x = arg;
+
+    TN_WORKER_STATUS(tn_manager_ensure(x->m, x->h, P, NULL, NULL), TN_ERR_BUDGET);
+    x->ended_ns = tn_sim_now_ns(x->f->sim);
+    return NULL;
+}
+
+/* While another thread's copy of 10 ms is in flight: no later than its end. */
+static void expect_refusal_beside_a_copy(struct spec *f, tn_manager *m, tn_handle h) {
+    struct field_action slow = {.kind = TN_ACTION_ENSURE, .at = C0};
+    struct refusal x = {f, m, h, 0};
+    struct field_thread asking;
+
+    slow.h = field_adopt(f, m, N, TN_REPLICABLE, 64, 1);
+    assert_ok(tn_sim_set_waits(f->sim, TN_SIM_WAITS_BLOCK));
+    field_act(&slow, f, m);
+    while (field_calls(f, TN_SIM_COPY) == 0)
+        field_nap(1);
+    field_until(f, 1);
+    field_start(&asking, is_refused, &x);
+    field_nap(5);
+    field_until(f, 10);
+    field_join(&asking);
+    field_join(&slow.thread);
+    assert_true(x.ended_ns <= 10 * MS);
+    assert_int_equal(slow.ended_ns, 10 * MS);
+}
 
 static void f_d13_value_larger_than_its_budget(void **state) {
     struct spec *f = *state;
-    struct field_action slow = {.kind = TN_ACTION_ENSURE, .at = C0};
     tn_manager *m;
     tn_handle h;
     uint64_t before;
@@ -124,12 +160,7 @@ static void f_d13_value_larger_than_its_budget(void **state) {
     assert_int_equal(f->sources[0].calls, 0);
     assert_int_equal(version(m), before + 1);
     assert_peaks(m, P, 0, 0);
-    /* while another thread's copy is in flight: no later than its end */
-    slow.h = field_adopt(f, m, N, TN_REPLICABLE, 64, 1);
-    field_act(&slow, f, m);
-    assert_status(tn_manager_ensure(m, h, P, NULL, NULL), TN_ERR_BUDGET);
-    assert_true(field_ms(f) <= 10);
-    field_join(&slow.thread);
+    expect_refusal_beside_a_copy(f, m, h);
     field_conserved(f, m);
 }
 
@@ -362,6 +393,7 @@ static const char *look_at_evaluators(struct evaluators *x) {
     }
     TN_WORKER_STATUS(tn_manager_acquire(x->m, &x->key, 1, C0, x->streams[8], &lease), TN_OK);
     TN_WORKER_STATUS(tn_manager_reserve(x->m, C0, SCRATCH, "workspace", &r), TN_ERR_BUDGET);
+    TN_WORKER_CHECK(tn_location_equal(tn_last_error()->at, C0));
     TN_WORKER_CHECK(tn_last_error()->budget_bytes == 675840 && tn_last_error()->used_bytes == KEY);
     TN_WORKER_CHECK(tn_last_error()->reserved_bytes == 540672);
     TN_WORKER_CHECK(tn_last_error()->requested_bytes == SCRATCH);

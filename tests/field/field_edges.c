@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/base_internal.h"
 #include "field_common.h"
 #include "sim_files.h"
 
@@ -119,9 +120,9 @@ static void child(void) {
 }
 
 static void f_g06_exit_with_an_open_manager(void **state) {
+    uint64_t began = tn__mono_ns();
     int status = -1;
     pid_t pid;
-    int i;
 
     (void)state;
     fflush(NULL);
@@ -129,10 +130,9 @@ static void f_g06_exit_with_an_open_manager(void **state) {
     assert_true(pid >= 0);
     if (pid == 0)
         child();
-    for (i = 0; i < 200 && waitpid(pid, &status, WNOHANG) == 0; i++)
-        field_nap(50); /* sanitizers take their time; the case's second is for release builds */
-    print_message("the child took about %d ms\n", i * 50);
-    assert_true(i < 200);
+    while (waitpid(pid, &status, WNOHANG) == 0 && tn__mono_ns() - began < 10000 * MS)
+        field_nap(2);
+    field_time("the child", tn__mono_ns() - began, 1000 * MS);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 0);
 }
@@ -168,6 +168,8 @@ static void f_g12_one_bad_device(void **state) {
         ensure(m, u, C0);
         lease = acquire(m, u, C0, s0);
         release(&lease);
+        drop(m, u, P);
+        ensure(m, u, P);
         drop(m, u, C0);
         drop(m, u, N);
     }
@@ -204,6 +206,9 @@ static void f_g12_one_bad_call(void **state) {
 
 /* ---- F-A11: used bytes and bytes the pool holds (trim of a manager: later) --------------------- */
 
+/* The case asks for the free reading of a snapshot. M228 has two readings there, those of the
+ * device's pool (in use, held), and no other: the free figure is the driver's. The same in F-E10. */
+
 static void f_a11_used_bytes_and_bytes_the_pool_holds(void **state) {
     struct spec *f = *state;
     const tn_driver_ops *ops = tn_driver_table(f->driver);
@@ -217,8 +222,7 @@ static void f_a11_used_bytes_and_bytes_the_pool_holds(void **state) {
         tn_handle h = spec_adopt(m, tt_bytes(f->driver, C0, BLOCK), C0, TN_REPLICABLE);
 
         discard(m, h);
-        if (i % 100 == 0)
-            assert_int_equal(used(m, C0), 0);
+        assert_int_equal(used(m, C0), 0);
         assert_true(field_memory(f, C0).held_bytes <= 131072);
     }
     assert_int_equal(version(m), before + 26871);
@@ -284,6 +288,7 @@ static void f_a16_traffic_can_be_added_up(void **state) {
     assert_ok(tn_sim_read_traffic(f->sim, C0, N, &down));
     assert_int_equal(up.copies, 32);
     assert_int_equal(up.bytes, 786432);
+    assert_int_equal(down.copies, 32);
     assert_int_equal(down.bytes, 786432);
     assert_int_equal(up.busy_ns + down.busy_ns, 62914560);
     assert_in_range(lasted, 62914560 - 629145, 62914560 + 629145);

@@ -104,6 +104,7 @@ static void f_a01_keys_that_cannot_all_fit(void **state) {
     assert_int_equal(c.source->calls, 0);
     assert_int_equal(tt_count().backings, allocated);
     assert_int_equal(version(m), before);
+    assert_int_equal(used(m, P) + reserved(m, P), 0);
     assert_peaks(m, P, 0, 0);
     tn_plan_destroy(plan);
     tn_plan_destroy(first);
@@ -136,7 +137,7 @@ static void f_a09_asking_changes_nothing(void **state) {
     static uint64_t ns[QUESTIONS];
     tn_plan *plan_a, *plan_b;
     char *before;
-    uint64_t calls;
+    uint64_t calls, blocks;
     size_t traced;
 
     crowd_make(&a, f, m, 79, 132 * MIB, C0);
@@ -154,6 +155,7 @@ static void f_a09_asking_changes_nothing(void **state) {
     assert_int_equal(first_b.info.feasible, 1);
     assert_int_equal(peak_at(&first_b, C0), 6930 * MIB);
     assert_int_equal(peak_at(&first_b, P), 126 * MIB);
+    blocks = tn__alloc_live();
     for (size_t i = 0; i < QUESTIONS; i++) {
         struct answer again = ask(m, plan_a);
         uint64_t began = tn__mono_ns();
@@ -164,6 +166,7 @@ static void f_a09_asking_changes_nothing(void **state) {
         expect_same(&again, &first_b);
     }
     qsort(ns, QUESTIONS, sizeof *ns, by_value);
+    assert_int_equal(tn__alloc_live(), blocks);
     field_time("median of an explanation", ns[QUESTIONS / 2], 100000);
     assert_int_equal(field_calls(f, TN_SIM_ANY), calls);
     assert_int_equal(a.source->calls + b.source->calls, 0);
@@ -187,6 +190,7 @@ static void f_d13_explained_before_it_is_tried(void **state) {
     plan = plan_of(c.actions, 1);
     a = ask(m, plan);
     expect_infeasible(&a, 0, 1);
+    assert_int_equal(a.info.missing_bytes, 153600 - 131072); /* of the only budget, P's */
     assert_int_equal(a.info.verdict, TN_VERDICT_NEVER);
     assert_int_equal(peak_at(&a, P), 153600);
     assert_int_equal(c.source->calls, 0);

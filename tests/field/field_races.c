@@ -47,6 +47,8 @@ static void f_c11_own_copy_is_a_reader(void **state) {
     field_join(&read_back.thread);
     field_join(&removal.thread);
     assert_true(read_back.ended_ns == 10 * MS && removal.ended_ns >= 10 * MS);
+    for (uint64_t i = 0; i < BLOCK; i++) /* free, and nobody's until the copy */
+        assert_int_equal((unsigned char)block[i], TN_SIM_POISON);
     field_act(&refill, f, m);
     while (field_calls(f, TN_SIM_COPY) == 1)
         field_nap(1);
