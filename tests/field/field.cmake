@@ -22,7 +22,8 @@ tn_field_module(field_crowd_static host/crowd.c CROWD_BYTES=16 CROWD_STATIC=1)
 set(tn_field_env
   "TN_FIELD_HOST=$<TARGET_FILE:field_host>" "TN_FIELD_LIBRARY=$<TARGET_FILE:tenure>"
   "TN_FIELD_CROWD_DYNAMIC=$<TARGET_FILE:field_crowd_dynamic>"
-  "TN_FIELD_CROWD_STATIC=$<TARGET_FILE:field_crowd_static>")
+  "TN_FIELD_CROWD_STATIC=$<TARGET_FILE:field_crowd_static>"
+  "TN_FIELD_OBJECTS=${PROJECT_BINARY_DIR}/CMakeFiles/tenure_objects.dir/src")
 
 # Heaps to be preloaded; a sanitizer brings its own. The prefixed one is the static jemalloc with
 # its public names changed (heap/names).
@@ -53,7 +54,7 @@ if(NOT TN_SANITIZE AND NOT TN_COVERAGE)
   endif()
 endif()
 
-foreach(stem h08 i02 i03 i05)
+foreach(stem h08 i02 i03 i05 objects)
   add_dependencies(field_${stem} field_host field_crowd_dynamic field_crowd_static tenure)
   set_property(TEST field.${stem} APPEND PROPERTY ENVIRONMENT "${tn_field_env}")
 endforeach()

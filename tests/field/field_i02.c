@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * F-I02: only our names, and each heap keeps its own. The suites of leases and actions, and a
+ * F-I02: only our names, and each heap keeps its own. The suites of leases, actions and plans, and a
  * program that loads the shared library, run in three processes: with the C library's heap, with
  * jemalloc in its place, and beside a jemalloc that is not the process's malloc; each time over
  * heap/count.c.
@@ -78,13 +78,16 @@ static void run_suites_over(const char *heap, struct told *out_last) {
         tn_test_text("%s %s", process_path("TN_FIELD_HOST"), process_path("TN_FIELD_LIBRARY"));
     char *leases = tn_test_text("%s/spec_leases", programs);
     char *actions = tn_test_text("%s/spec_actions", programs);
+    char *plans = tn_test_text("%s/spec_plans", programs);
     assert_int_equal(run_over(heap, "", leases).foreign, 0);
     assert_int_equal(run_over(heap, "", actions).foreign, 0);
+    assert_int_equal(run_over(heap, "", plans).foreign, 0);
     *out_last = run_over(heap, "", host);
     assert_int_equal(out_last->foreign, 0);
     free(host);
     free(leases);
     free(actions);
+    free(plans);
 }
 
 static const char *heap_or_skip(const char *name) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Field cases of file sources and their ring: F-E08, F-C10, F-A12, F-F05. */
+/* Field cases of file sources and their ring: F-E08, F-A12, F-F05. */
 #include "memory_util.h"
 
 #include <fcntl.h>
@@ -11,17 +11,6 @@
 #include "value/value_priv.h"
 
 #define BYTES 65536u
-
-static tn_manager *manager_with_ring(struct spec *f, const tn_budget *budgets, size_t count,
-                                     uint64_t block_bytes, uint32_t blocks) {
-    tn_config config = spec_config(f);
-
-    config.budgets = budgets;
-    config.budget_count = count;
-    config.ring_block_bytes = block_bytes;
-    config.ring_blocks = blocks;
-    return spec_manager_with(f, &config);
-}
 
 /* ---- F-E08 A bounded pinned ring ---- */
 
@@ -49,7 +38,7 @@ static void eight_keys_at_the_speed_of_the_link(struct spec *f, tn_manager *m, t
 static void f_e08_a_bounded_pinned_ring(void **state) {
     struct spec *f = *state;
     spec_machine(f, "dev:1 link=host:25MBps");
-    tn_manager *m = manager_with_ring(f, NULL, 0, 16384, 4);
+    tn_manager *m = hm_manager_with_ring(f, NULL, 0, 16384, 4);
     const char *path = hm_file("keys", KEY, KEYS);
     tn_handle h[KEYS];
 
@@ -82,7 +71,7 @@ static const char *load_one(int index, void *arg) {
 static void f_e08_the_ring_never_grows_with_demand(void **state) {
     struct spec *f = *state;
     spec_machine(f, "dev:1 link=host:500MBps clock=threads");
-    struct loaders l = {.m = manager_with_ring(f, NULL, 0, 16384, 4)};
+    struct loaders l = {.m = hm_manager_with_ring(f, NULL, 0, 16384, 4)};
     const char *path = hm_file("keys", KEY, KEYS);
 
     for (uint64_t i = 0; i < KEYS; i++)
@@ -97,99 +86,6 @@ static void f_e08_the_ring_never_grows_with_demand(void **state) {
     }
     assert_int_equal(hm_memory(f, N).peak_bytes, BYTES);
     field_conserved(f, l.m);
-}
-
-/* ---- F-C10 The pinned source of a queued copy is not refilled ---- */
-
-static struct spec *watched;
-static tn_stream watched_stream;
-static uint64_t unfinished; /* reads into the block while a copy out of it was not complete */
-
-static ssize_t watching_read(int descriptor, const struct iovec *pieces, int count, off_t offset) {
-    unfinished += !spec_idle(watched, watched_stream);
-    return tn__file_system.read(descriptor, pieces, count, offset);
-}
-
-static void f_c10_the_source_of_a_queued_copy_is_not_refilled(void **state) {
-    const tn_budget budgets[] = {{P, BYTES}, {C0, 3 * BYTES}};
-    struct spec *f = *state;
-    spec_machine(f, "dev:1 link=host:100MBps");
-    tn_manager *m = manager_with_ring(f, budgets, 2, BYTES, 1);
-    const char *path = hm_file("values", BYTES, 3);
-    tn__file_layer layer = tn__file_system;
-    tn_handle h[3];
-
-    watched = f;
-    watched_stream = spec_stream(f, 0);
-    unfinished = 0;
-    layer.read = watching_read;
-    for (uint64_t i = 0; i < 3; i++)
-        h[i] = hm_register(m, path, i, BYTES, P);
-    uint64_t before = version(m);
-    tn__files = &layer;
-    for (uint64_t i = 0; i < 3; i++) {
-        tn_report report = TN_REPORT_INIT;
-        assert_ok(tn_manager_ensure(m, h[i], C0, watched_stream, &report));
-        assert_ok(tn_sim_queue_delay(f->sim, watched_stream, 5 * MS)); /* before the next copy */
-        if (i < 2)
-            assert_ok(tn_sim_advance(f->sim, 5 * MS));
-    }
-    hm_files_restore();
-    spec_finish(f);
-    assert_int_equal(unfinished, 0);
-    assert_int_equal(version(m) - before, 3);
-    for (uint64_t i = 0; i < 3; i++)
-        assert_true(hm_is_piece(m, h[i], C0, i));
-    assert_int_equal(used(m, P), 0);
-    assert_peaks(m, P, 0, BYTES);
-    assert_int_equal(used(m, C0), 3 * BYTES);
-    field_conserved(f, m);
-}
-
-/* The stream is stalled when the copy is queued: it ends after the stall, and so does the call. */
-static void f_c10_the_copy_behind_a_stall_is_waited_for(void **state) {
-    const tn_budget budgets[] = {{P, BYTES}, {C0, 3 * BYTES}};
-    struct spec *f = *state;
-    tn_manager *m = manager_with_ring(f, budgets, 2, BYTES, 1);
-    tn_stream s = spec_stream(f, 0);
-    const char *path = hm_file("values", BYTES, 3);
-    tn_handle h[3];
-
-    for (uint64_t i = 0; i < 3; i++)
-        h[i] = hm_register(m, path, i, BYTES, P);
-    for (uint64_t i = 0; i < 3; i++) {
-        assert_ok(tn_sim_queue_delay(f->sim, s, 5 * MS));
-        assert_ok(tn_manager_ensure(m, h[i], C0, s, NULL));
-        assert_int_equal(hm_now(f), 5 * MS * (i + 1));
-        assert_true(hm_is_piece(m, h[i], C0, i));
-    }
-    field_conserved(f, m);
-}
-
-/* The same where the block is a temporary payload in pinned memory. */
-static void f_c10_a_temporary_payload_outlives_its_copy(void **state) {
-    struct spec *f = *state;
-    tn_manager *m = MANAGER(f, {N, BYTES}, {C0, 3 * BYTES});
-    tn_stream s = spec_stream(f, 0);
-    tn_handle h[3];
-
-    for (uint64_t i = 0; i < 3; i++) {
-        tt_source *source = spec_source(f);
-        source->seed = i + 1;
-        h[i] = hm_source(m, source, BYTES, N);
-    }
-    uint64_t before = version(m);
-    for (uint64_t i = 0; i < 3; i++) {
-        assert_ok(tn_sim_queue_delay(f->sim, s, 5 * MS));
-        assert_ok(tn_manager_ensure(m, h[i], C0, s, NULL));
-        assert_int_equal(hm_now(f), 5 * MS * (i + 1));
-    }
-    assert_int_equal(version(m) - before, 3);
-    for (uint64_t i = 0; i < 3; i++)
-        assert_true(hm_holds(m, h[i], C0, i + 1));
-    assert_peaks(m, N, 0, BYTES);
-    assert_int_equal(used(m, N), 0);
-    field_conserved(f, m);
 }
 
 /* ---- F-A12 The file is not what the registration said ---- */
@@ -391,9 +287,6 @@ static void f_f05_the_file_itself_is_the_slow_tier(void **state) {
 static const struct CMUnitTest tests[] = {
     SPEC_BOTH(f_e08_a_bounded_pinned_ring),
     SPEC_CONCURRENT(f_e08_the_ring_never_grows_with_demand),
-    SPEC_BOTH(f_c10_the_source_of_a_queued_copy_is_not_refilled),
-    SPEC_BOTH(f_c10_the_copy_behind_a_stall_is_waited_for),
-    SPEC_BOTH(f_c10_a_temporary_payload_outlives_its_copy),
     SPEC_BOTH(f_a12_the_file_is_not_what_the_registration_said),
     SPEC_BOTH(f_f05_the_file_itself_is_the_slow_tier),
 };

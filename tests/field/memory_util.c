@@ -36,6 +36,22 @@ const unsigned char *hm_base(tn_manager *m, tn_handle h, tn_location at) {
     return tt_field_base(peek(m, h, at), 0);
 }
 
+/* Unix time of the virtual clock. */
+static uint64_t virtual_now(void *context) { return HM_EPOCH_NS + tn_sim_now_ns(context); }
+
+tn_manager *hm_manager_with_ring(struct spec *f, const tn_budget *budgets, size_t count,
+                                 uint64_t block_bytes, uint32_t blocks) {
+    tn_config config = spec_config(f);
+
+    config.budgets = budgets;
+    config.budget_count = count;
+    config.ring_block_bytes = block_bytes;
+    config.ring_blocks = blocks;
+    config.now_ns = virtual_now;
+    config.now_context = f->sim;
+    return spec_manager_with(f, &config);
+}
+
 tn_pinned_figures hm_pinned(struct spec *f) {
     tn_pinned_figures figures = TN_PINNED_FIGURES_INIT;
     assert_ok(tn_driver_read_pinned(f->driver, &figures));

@@ -17,6 +17,12 @@ bool hm_holds(tn_manager *m, tn_handle h, tn_location at, uint64_t seed);
 /** The address of its only field, through a lease that is over when this returns. */
 const unsigned char *hm_base(tn_manager *m, tn_handle h, tn_location at);
 
+/** A manager whose file sources read through a ring of `blocks` (0: the usual one), and whose
+ * reports have the machine's time, from HM_EPOCH_NS on. */
+#define HM_EPOCH_NS UINT64_C(1700000000000000000)
+tn_manager *hm_manager_with_ring(struct spec *f, const tn_budget *budgets, size_t count,
+                                 uint64_t block_bytes, uint32_t blocks);
+
 /** The driver's pinned memory. */
 tn_pinned_figures hm_pinned(struct spec *f);
 /** What the machine says of a location. */
