@@ -179,17 +179,10 @@ struct pace {
     _Atomic uint64_t cpu_ns; /* of all threads */
 };
 
-static uint64_t cpu_now(void) {
-    struct timespec t;
-
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (uint64_t)t.tv_sec * 1000 * MS + (uint64_t)t.tv_nsec;
-}
-
 static const char *lease_often(int index, void *arg) {
     struct pace *p = arg;
     struct slow *x = p->slow;
-    uint64_t began = cpu_now();
+    uint64_t began = field_cpu_ns();
 
     for (int i = 0; i < LEASES; i++) {
         tn_lease lease;
@@ -198,7 +191,7 @@ static const char *lease_often(int index, void *arg) {
             tn_manager_acquire(x->m, &x->resident[(index + i) % 64], 1, P, NULL, &lease), TN_OK);
         TN_WORKER_STATUS(tn_lease_release(&lease, 0), TN_OK);
     }
-    atomic_fetch_add(&p->cpu_ns, cpu_now() - began);
+    atomic_fetch_add(&p->cpu_ns, field_cpu_ns() - began);
     return NULL;
 }
 
