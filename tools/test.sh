@@ -15,7 +15,7 @@
 #
 #   soak        everything at once for a minute, in the builds of plain, asan and tsan
 #   properties  more random sequences
-#   field       the larger numbers of the field cases: about five minutes
+#   field       the larger numbers of the field cases: five to ten minutes
 #   schedules   more seeds of the order among what completes at the same time, and a million
 #               schedules in each program that explores them: about half an hour
 #   models      the models with the larger bounds too
