@@ -137,7 +137,7 @@ static bool change_due(schedule *s) {
 static fiber *at_point(void) {
     schedule *s = &sched_state.plan;
     fiber *current = sched_state.current;
-    fiber *from[SCHED_THREADS];
+    fiber *from[SCHED_THREADS] = {NULL};
     if (s->strategy == STRATEGY_RANDOM) {
         if (sched_below(&s->random, s->switch_in) != 0)
             return current;
@@ -158,7 +158,7 @@ static fiber *at_point(void) {
 }
 
 fiber *sched_next(bool stay) {
-    fiber *from[SCHED_THREADS];
+    fiber *from[SCHED_THREADS] = {NULL};
     if (stay)
         return at_point();
     size_t n = collect(from, NULL);

@@ -67,7 +67,7 @@ bool mc_trial(const mc_world *world, uint64_t at, mc_answer *out, mc_check *fail
     for (int i = 0; i < world->requirement_count; i++)
         if (!admit(world, &t, i, out, failed))
             return false;
-    for (int v = 0; v < world->value_count; v++)
+    for (int v = 0; v < world->value_count && v < MC_VALUES; v++)
         out->after[v] = (uint8_t)(t.at >> (v * 8));
     return true;
 }
