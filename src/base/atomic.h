@@ -51,6 +51,7 @@
                                             memory_order_acquire)
 
 #define tn__fence_acq() atomic_thread_fence(memory_order_acquire)
+#define tn__fence_rel() atomic_thread_fence(memory_order_release)
 #define tn__fence_sc() atomic_thread_fence(memory_order_seq_cst)
 #define tn__fence_compiler() atomic_signal_fence(memory_order_seq_cst)
 #endif
@@ -74,10 +75,14 @@ static inline unsigned __int128 tn__pair_value(uint64_t low, uint64_t high) {
 static inline bool tn__pair_cas_acq_rel(tn__pair *p, uint64_t old_low, uint64_t old_high,
                                         uint64_t new_low, uint64_t new_high) {
 #if TN_SCHEDULE
-    tn__schedule_rmw(p);
+    tn__schedule_rmw(p, sizeof *p);
 #endif
-    return __sync_bool_compare_and_swap(&p->both, tn__pair_value(old_low, old_high),
-                                        tn__pair_value(new_low, new_high));
+    bool done = __sync_bool_compare_and_swap(&p->both, tn__pair_value(old_low, old_high),
+                                             tn__pair_value(new_low, new_high));
+#if TN_SCHEDULE
+    tn__schedule_rmw_done(p, sizeof *p, done ? TN__ACQUIRE | TN__RELEASE : TN__ACQUIRE, done);
+#endif
+    return done;
 }
 
 /* Plain words of liburcu's that its own threads access in the same way. */

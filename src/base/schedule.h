@@ -4,7 +4,8 @@
  * one calls the scheduler before it does anything: there another thread may go on. The machine is
  * x86-64's: relaxed and release stores wait in the thread's own buffer, in order, and loads look
  * into it first; read-modify-writes, seq_cst stores and fences empty it, and so does the heavy
- * fence of any thread. Never part of the library.
+ * fence of any thread. Or, with TN_SCHEDULE_MEMORY=weak, it is one that does what C11 allows. Never
+ * part of the library.
  */
 #ifndef TENURE_BASE_SCHEDULE_H
 #define TENURE_BASE_SCHEDULE_H
@@ -59,11 +60,19 @@ enum tn__branch {
         TN__BRANCH_COUNT
 };
 
+/* Orders, for weak memory: sums of these. */
+enum tn__order { TN__RELAXED = 0, TN__ACQUIRE = 1, TN__RELEASE = 2, TN__FENCE = 4 };
+
 /* The scheduler (tests/schedule). False: this thread is not scheduled; do it directly. */
-bool tn__schedule_load(const volatile void *address, void *value, size_t size);
-bool tn__schedule_store(volatile void *address, const void *value, size_t size);
-void tn__schedule_rmw(volatile void *address); /* the buffer is empty when it returns */
+bool tn__schedule_load(const volatile void *address, void *value, size_t size, int order);
+bool tn__schedule_store(volatile void *address, const void *value, size_t size, int order);
+/* Around a read-modify-write: the buffer is empty when the first returns. */
+void tn__schedule_rmw(volatile void *address, size_t size);
+void tn__schedule_rmw_done(volatile void *address, size_t size, int order, bool wrote);
 void tn__schedule_fence(void);
+void tn__schedule_fence_acq(void);
+void tn__schedule_fence_rel(void);
+void tn__schedule_fence_compiler(void);
 void tn__schedule_pause(void);
 void tn__schedule_branch(enum tn__branch branch);
 
@@ -75,46 +84,67 @@ void tn__schedule_branch(enum tn__branch branch);
 /* The type of a load: without _Atomic and const. */
 #define TN__VALUE_OF(p) __typeof__((void)0, *(p))
 
-#define tn__load_rlx(p)                                                                            \
+#define TN__LOAD(p, order)                                                                         \
     __extension__({                                                                                \
         __typeof__(p) tn__at = (p);                                                                \
         TN__VALUE_OF(tn__at) tn__it;                                                               \
-        if (!tn__schedule_load(tn__at, &tn__it, sizeof tn__it))                                    \
+        if (!tn__schedule_load(tn__at, &tn__it, sizeof tn__it, order))                             \
             tn__it = atomic_load_explicit(tn__at, memory_order_seq_cst);                           \
         tn__it;                                                                                    \
     })
-#define tn__load_acq(p) tn__load_rlx(p)
+#define tn__load_rlx(p) TN__LOAD(p, TN__RELAXED)
+#define tn__load_acq(p) TN__LOAD(p, TN__ACQUIRE)
 
-#define tn__store_rlx(p, v)                                                                        \
+#define TN__STORE(p, v, order)                                                                     \
     __extension__({                                                                                \
         __typeof__(p) tn__at = (p);                                                                \
         TN__VALUE_OF(tn__at) tn__it = (v);                                                         \
-        if (!tn__schedule_store(tn__at, &tn__it, sizeof tn__it))                                   \
+        if (!tn__schedule_store(tn__at, &tn__it, sizeof tn__it, order))                            \
             atomic_store_explicit(tn__at, tn__it, memory_order_seq_cst);                           \
     })
-#define tn__store_rel(p, v) tn__store_rlx(p, v)
+#define tn__store_rlx(p, v) TN__STORE(p, v, TN__RELAXED)
+#define tn__store_rel(p, v) TN__STORE(p, v, TN__RELEASE)
 
-#define TN__RMW(p, operation)                                                                      \
+#define TN__RMW(p, order, operation)                                                               \
     __extension__({                                                                                \
         __typeof__(p) tn__at = (p);                                                                \
-        tn__schedule_rmw(tn__at);                                                                  \
-        operation;                                                                                 \
+        tn__schedule_rmw(tn__at, sizeof *tn__at);                                                  \
+        TN__VALUE_OF(tn__at) tn__was = (operation);                                                \
+        tn__schedule_rmw_done(tn__at, sizeof *tn__at, order, true);                                \
+        tn__was;                                                                                   \
     })
-#define tn__store_sc(p, v) TN__RMW(p, atomic_store(tn__at, (v)))
-#define tn__add_rlx(p, v) TN__RMW(p, atomic_fetch_add(tn__at, (v)))
-#define tn__sub_rlx(p, v) TN__RMW(p, atomic_fetch_sub(tn__at, (v)))
-#define tn__sub_acq_rel(p, v) tn__sub_rlx(p, v)
-#define tn__swap_acq(p, v) TN__RMW(p, atomic_exchange(tn__at, (v)))
-#define tn__swap_acq_rel(p, v) tn__swap_acq(p, v)
-#define tn__swap_sc(p, v) tn__swap_acq(p, v)
-#define tn__cas_rlx(p, expected, v)                                                                \
-    TN__RMW(p, atomic_compare_exchange_strong(tn__at, (expected), (v)))
-#define tn__cas_rel(p, expected, v) tn__cas_rlx(p, expected, v)
-#define tn__cas_acq_rel(p, expected, v) tn__cas_rlx(p, expected, v)
+#define TN__CAS(p, expected, v, order, failure)                                                    \
+    __extension__({                                                                                \
+        __typeof__(p) tn__at = (p);                                                                \
+        tn__schedule_rmw(tn__at, sizeof *tn__at);                                                  \
+        bool tn__done = atomic_compare_exchange_strong(tn__at, (expected), (v));                   \
+        tn__schedule_rmw_done(tn__at, sizeof *tn__at, tn__done ? (order) : (failure), tn__done);   \
+        tn__done;                                                                                  \
+    })
+/* A seq_cst operation orders itself among its like, not the relaxed ones around it. */
+#define tn__store_sc(p, v)                                                                         \
+    __extension__({                                                                                \
+        __typeof__(p) tn__at = (p);                                                                \
+        tn__schedule_rmw(tn__at, sizeof *tn__at);                                                  \
+        atomic_store(tn__at, (v));                                                                 \
+        tn__schedule_rmw_done(tn__at, sizeof *tn__at, TN__RELEASE, true);                          \
+    })
+#define tn__add_rlx(p, v) TN__RMW(p, TN__RELAXED, atomic_fetch_add(tn__at, (v)))
+#define tn__sub_rlx(p, v) TN__RMW(p, TN__RELAXED, atomic_fetch_sub(tn__at, (v)))
+#define tn__sub_acq_rel(p, v) TN__RMW(p, TN__ACQUIRE | TN__RELEASE, atomic_fetch_sub(tn__at, (v)))
+#define tn__swap_acq(p, v) TN__RMW(p, TN__ACQUIRE, atomic_exchange(tn__at, (v)))
+#define tn__swap_acq_rel(p, v) TN__RMW(p, TN__ACQUIRE | TN__RELEASE, atomic_exchange(tn__at, (v)))
+#define tn__swap_sc(p, v)                                                                          \
+    TN__RMW(p, TN__ACQUIRE | TN__RELEASE | TN__FENCE, atomic_exchange(tn__at, (v)))
+#define tn__cas_rlx(p, expected, v) TN__CAS(p, expected, v, TN__RELAXED, TN__RELAXED)
+#define tn__cas_rel(p, expected, v) TN__CAS(p, expected, v, TN__RELEASE, TN__RELAXED)
+#define tn__cas_acq_rel(p, expected, v)                                                            \
+    TN__CAS(p, expected, v, TN__ACQUIRE | TN__RELEASE, TN__ACQUIRE)
 
-/* x86-64 keeps loads in order; only a store before a load needs a fence. */
-#define tn__fence_acq() atomic_signal_fence(memory_order_seq_cst)
-#define tn__fence_compiler() atomic_signal_fence(memory_order_seq_cst)
+/* x86-64 keeps loads and stores in order; only a store before a load needs a fence. */
+#define tn__fence_acq() tn__schedule_fence_acq()
+#define tn__fence_rel() tn__schedule_fence_rel()
+#define tn__fence_compiler() tn__schedule_fence_compiler()
 #define tn__fence_sc() tn__schedule_fence()
 
 #endif

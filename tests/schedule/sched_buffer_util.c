@@ -52,7 +52,7 @@ void sched_flush_some(void) {
     }
 }
 
-bool tn__schedule_load(const volatile void *address, void *value, size_t size) {
+bool tn__schedule_load(const volatile void *address, void *value, size_t size, int order) {
     fiber *f = sched_self;
     sched_point();
     if (!f)
@@ -65,14 +65,15 @@ bool tn__schedule_load(const volatile void *address, void *value, size_t size) {
             return true;
         }
     }
-    return false;
+    return sched_weak_load(address, value, size, order);
 }
 
-bool tn__schedule_store(volatile void *address, const void *value, size_t size) {
+bool tn__schedule_store(volatile void *address, const void *value, size_t size, int order) {
     fiber *f = sched_self;
     sched_point();
     if (f)
         sched_check_address(address);
+    sched_weak_store(address, value, size, order);
     if (!f || !sched_state.exploring || !sched_state.plan.buffered || size > sizeof(uint64_t))
         return false;
     if (f->store_count == STORES_MAX)
@@ -83,7 +84,7 @@ bool tn__schedule_store(volatile void *address, const void *value, size_t size) 
     return true;
 }
 
-void tn__schedule_rmw(volatile void *address) {
+static void locked(volatile void *address) {
     sched_point();
     if (!sched_self)
         return;
@@ -92,7 +93,27 @@ void tn__schedule_rmw(volatile void *address) {
     sched_drain(sched_self);
 }
 
-void tn__schedule_fence(void) { tn__schedule_rmw(NULL); }
+void tn__schedule_rmw(volatile void *address, size_t size) {
+    locked(address);
+    sched_weak_expect(address, size);
+}
+
+void tn__schedule_rmw_done(volatile void *address, size_t size, int order, bool wrote) {
+    sched_weak_changed(address, size, order, wrote);
+}
+
+void sched_lock_point(volatile void *lock) { locked(lock); }
+
+void tn__schedule_fence(void) {
+    locked(NULL);
+    sched_weak_fence(sched_self);
+}
+
+void tn__schedule_fence_acq(void) { sched_weak_acquire_fence(); }
+
+void tn__schedule_fence_rel(void) { sched_weak_release_fence(); }
+
+void tn__schedule_fence_compiler(void) { sched_weak_compiler(); }
 
 void tn__schedule_pause(void) {
     if (sched_self)

@@ -165,12 +165,14 @@ void sched_pause(void) {
         stuck("too many steps");
     uint32_t others = sched_state.exploring ? sched_below(&sched_state.plan.random, 8) : 0;
     self->paused_until = sched_state.steps + 1 + others;
+    sched_weak_waited();
     sched_wait(FIBER_PAUSED, "pause", NULL);
 }
 
 void sched_join(fiber *f) {
     while (f->state != FIBER_OVER)
         sched_wait(FIBER_BLOCKED, "join", f);
+    sched_weak_joined(f);
 }
 
 /* ---- Threads ---- */
@@ -186,6 +188,7 @@ static void thread_over(void *argument) {
     }
     sched_point(); /* its last stores may be late */
     sched_drain(self);
+    sched_weak_fence(self);
     self->state = FIBER_OVER;
     sched_wake(self);
     sched_state.leaving = self;
@@ -224,6 +227,7 @@ fiber *sched_spawn(const char *name, void *(*body)(void *), void *argument) {
     fiber *f = fiber_new(name);
     f->run = body;
     f->argument = argument;
+    sched_weak_thread(f);
     if (__real_pthread_create(&f->thread, NULL, thread_main, f) != 0)
         sched_fail(__FILE__, __LINE__, "no thread");
     return f;
@@ -252,6 +256,8 @@ void sched_run(const sched_thread *threads, size_t count) {
         made[i] = sched_spawn(threads[i].name, body_of, &copies[i]);
     }
     sched_drain_all();
+    if (sched_state.plan.weak)
+        sched_weak_begin();
     sched_state.exploring = true;
     for (size_t i = 0; i < count; i++)
         sched_join(made[i]);

@@ -83,7 +83,7 @@ static void probe(void (*body)(void), uint64_t *points, uint64_t *threads) {
     schedule plan;
     sched_plan(&plan, NOTHING_KNOWN, 1, 1);
     plan.change_count = 0;
-    plan.buffered = false;
+    plan.buffered = plan.weak = false;
     plan.membarrier = true;
     plan.program = 0;
     run_plan(body, &plan);

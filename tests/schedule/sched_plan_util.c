@@ -35,13 +35,15 @@ static void plan_one(schedule *s, uint64_t number, uint64_t points, size_t threa
     number /= threads;
     s->changes[0] = 1 + number % points;
     s->program = number / points;
-    s->buffered = s->membarrier = true;
+    s->membarrier = true;
+    s->buffered = !s->weak;
 }
 
 void sched_plan(schedule *s, uint64_t seed, uint64_t points, size_t threads) {
     static const uint32_t switches[] = {2, 4, 16, 64};
     static const uint32_t flushes[] = {0, 2, 8, 32};
     memset(s, 0, sizeof *s);
+    s->weak = sched_weak_wanted();
     s->strategy = (enum strategy)(seed % STRATEGY_COUNT);
     s->random = seed;
     points = points ? points : 1;
@@ -51,7 +53,7 @@ void sched_plan(schedule *s, uint64_t seed, uint64_t points, size_t threads) {
     }
     s->program = sched_random(&s->random);
     s->membarrier = sched_below(&s->random, 8) != 0;
-    s->buffered = sched_below(&s->random, 4) != 0;
+    s->buffered = sched_below(&s->random, 4) != 0 && !s->weak;
     s->flush_in = flushes[sched_below(&s->random, 4)];
     s->switch_in = switches[sched_below(&s->random, 4)];
     s->first = sched_below(&s->random, (uint32_t)threads);

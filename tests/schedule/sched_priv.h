@@ -12,7 +12,8 @@
 #include "base/atomic.h"
 #include "explore.h"
 
-#define STORES_MAX 48 /* like the store buffer of a large core */
+#define STORES_MAX 48  /* like the store buffer of a large core */
+#define SCHED_LINES 12 /* threads of an exploration, in clocks */
 
 typedef struct store {
     volatile void *address;
@@ -45,6 +46,10 @@ typedef struct fiber {
     uint64_t sections; /* begun so far */
     uint32_t store_first, store_count;
     store stores[STORES_MAX];
+    /* weak memory: what it knows; what its next acquire fence adds; what its relaxed stores carry */
+    uint32_t line, clock[SCHED_LINES], pending[SCHED_LINES], released[SCHED_LINES];
+    uint32_t fixed; /* of its own stores, those that a compiler cannot delay */
+    uint64_t floor; /* stores before this step have come */
 } fiber;
 
 enum strategy {
@@ -67,6 +72,7 @@ typedef struct schedule {
     uint32_t switch_in;     /* RANDOM: once in so many points */
     uint32_t flush_in;      /* a waiting store becomes visible once in so many points; 0: late */
     bool buffered;          /* stores wait at all */
+    bool weak;              /* they do not, but loads may be old */
     bool membarrier;        /* can be had */
 } schedule;
 
@@ -117,6 +123,25 @@ bool sched_runnable(const fiber *f);
 void sched_drain(fiber *f);
 void sched_drain_all(void);
 void sched_flush_some(void);
+void sched_lock_point(volatile void *lock);
+
+/* weak */
+bool sched_weak_wanted(void);
+void sched_weak_begin(void);
+bool sched_weak_load(const volatile void *address, void *value, size_t size, int order);
+void sched_weak_store(volatile void *address, const void *value, size_t size, int order);
+void sched_weak_expect(volatile void *address, size_t size); /* before a read-modify-write */
+void sched_weak_changed(volatile void *address, size_t size, int order, bool wrote);
+void sched_weak_fence(fiber *f);
+void sched_weak_fence_all(void);
+void sched_weak_acquire_fence(void);
+void sched_weak_release_fence(void);
+void sched_weak_compiler(void);   /* a fence for the compiler, or a call that it cannot see into */
+void sched_weak_thread(fiber *f); /* made by the current one */
+void sched_weak_joined(const fiber *f);
+void sched_weak_waited(void);
+void sched_weak_locked(const volatile void *lock);
+void sched_weak_unlocked(const volatile void *lock);
 
 /* memory */
 void sched_check_address(const volatile void *address); /* is not in memory that was given back */

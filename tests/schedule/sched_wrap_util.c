@@ -25,32 +25,38 @@ int __wrap_pthread_mutex_trylock(pthread_mutex_t *m);
 static void lock(pthread_mutex_t *m) {
     while (__real_pthread_mutex_trylock(m) != 0)
         sched_wait(FIBER_BLOCKED, "lock", m);
+    sched_weak_locked(m);
 }
 
 REAL(int, pthread_mutex_lock, pthread_mutex_t *m) {
     if (!sched_self)
         return __real_pthread_mutex_lock(m);
-    tn__schedule_rmw(m);
+    sched_lock_point(m);
     lock(m);
     return 0;
 }
 
 int __wrap_pthread_mutex_trylock(pthread_mutex_t *m) {
     if (sched_self)
-        tn__schedule_rmw(m);
-    return __real_pthread_mutex_trylock(m);
+        sched_lock_point(m);
+    int status = __real_pthread_mutex_trylock(m);
+    if (status == 0)
+        sched_weak_locked(m);
+    return status;
 }
 
 REAL(int, pthread_mutex_unlock, pthread_mutex_t *m) {
     if (sched_self) {
-        tn__schedule_rmw(m);
+        sched_lock_point(m);
+        sched_weak_unlocked(m);
         sched_wake(m);
     }
     return __real_pthread_mutex_unlock(m);
 }
 
 static int wait_on(pthread_cond_t *c, pthread_mutex_t *m, enum fiber_state state) {
-    tn__schedule_rmw(m);
+    sched_lock_point(m);
+    sched_weak_unlocked(m);
     sched_wake(m);
     (void)__real_pthread_mutex_unlock(m);
     sched_wait(state, "condition", c);
@@ -79,16 +85,18 @@ REAL(int, pthread_cond_broadcast, pthread_cond_t *c) {
 REAL(int, sem_wait, sem_t *s) {
     if (!sched_self)
         return __real_sem_wait(s);
-    tn__schedule_rmw(s);
+    sched_lock_point(s);
     TN__BRANCH(reaper_sleeps);
     while (sem_trywait(s) != 0)
         sched_wait(FIBER_BLOCKED, "semaphore", s);
+    sched_weak_locked(s);
     return 0;
 }
 
 REAL(int, sem_post, sem_t *s) {
     if (sched_self) {
-        tn__schedule_rmw(s);
+        sched_lock_point(s);
+        sched_weak_unlocked(s);
         TN__BRANCH(reaper_is_woken);
         sched_wake(s);
     }
@@ -151,10 +159,18 @@ long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
                    : 0;
     sched_point();
     sched_drain_all();
+    sched_weak_fence_all();
     return 0;
 }
 
 /* ---- Sections and grace periods ---- */
+
+/* Fences for the compiler; real ones where there is no membarrier. */
+static void section_edge(void) {
+    sched_weak_compiler();
+    if (!sched_state.plan.membarrier)
+        sched_weak_fence(sched_self);
+}
 
 REAL(void, urcu_memb_read_lock, void) {
     if (!sched_self) {
@@ -162,6 +178,7 @@ REAL(void, urcu_memb_read_lock, void) {
         return;
     }
     sched_point();
+    section_edge();
     if (sched_self->nest++ == 0)
         sched_self->sections++;
 }
@@ -172,6 +189,7 @@ REAL(void, urcu_memb_read_unlock, void) {
         return;
     }
     sched_point();
+    section_edge();
     if (--sched_self->nest == 0)
         sched_wake(&sched_self->nest);
     sched_point();
@@ -191,6 +209,7 @@ REAL(void, urcu_memb_synchronize_rcu, void) {
     }
     sched_point();
     sched_drain_all();
+    sched_weak_fence_all();
     size_t count = sched_state.fiber_count;
     for (size_t i = 0; i < count; i++)
         sections[i] = sched_state.fibers[i].sections;
@@ -201,6 +220,7 @@ REAL(void, urcu_memb_synchronize_rcu, void) {
     }
     sched_point();
     sched_drain_all();
+    sched_weak_fence_all();
 }
 
 /* ---- The queue: liburcu's wfcqueue, step by step ---- */
@@ -215,7 +235,7 @@ typedef struct tail {
 REAL(bool, cds_wfcq_enqueue, void *head, void *end, void *what) {
     if (!sched_self)
         return __real_cds_wfcq_enqueue(head, end, what);
-    node *old = tn__swap_acq(&((tail *)end)->p, (node *)what);
+    node *old = tn__swap_sc(&((tail *)end)->p, (node *)what);
     tn__store_rlx(&old->next, (node *)what); /* between the two, the push is half done */
     return old != head;
 }
@@ -231,16 +251,16 @@ REAL(bool, cds_wfcq_empty, void *head, void *end) {
 REAL(void *, __cds_wfcq_dequeue_nonblocking, void *head, void *end) {
     if (!sched_self)
         return __real___cds_wfcq_dequeue_nonblocking(head, end);
-    node *first = tn__load_rlx(&((node *)head)->next);
+    node *first = tn__load_acq(&((node *)head)->next);
     if (!first)
         return NULL;
-    node *next = tn__load_rlx(&first->next);
+    node *next = tn__load_acq(&first->next);
     if (!next) {
         node *last = first;
         tn__store_rlx(&((node *)head)->next, NULL);
         if (tn__cas_acq_rel(&((tail *)end)->p, &last, (node *)head))
             return first;
-        next = tn__load_rlx(&first->next);
+        next = tn__load_acq(&first->next);
         if (!next) {
             tn__store_rlx(&((node *)head)->next, first);
             return NULL;
