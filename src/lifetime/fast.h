@@ -77,6 +77,7 @@ static inline bool tn__fast_acquire(uint64_t manager, const tn__gate *gate, tn__
     bool ok = false;
     if (tn__likely(mat != NULL)) {
         tn__pin *pin = &pins->pin[0];
+        tn__record_begin();
         tn__store_rlx(&pin->index, handle->index);
         tn__store_rlx(&pin->type, handle->type);
         tn__store_rlx(&pin->data, mat->payload.data);

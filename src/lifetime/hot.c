@@ -185,6 +185,7 @@ static TN__COLD void give_up(tn__record *record, uint32_t entered) {
 static inline bool take(const tn__hot_bundle *b, tn__slot *slot, uint64_t now, tn_lease *leases,
                         tn_reservation *reservations) {
     uint32_t entered = 0;
+    tn__record_begin();
     uint64_t count = tn__count_begin(slot);
     bool ok = show_all(b, slot, now, &entered);
     /* [fence] light: pins and records stored -> state words and manager word loaded. A compiler
@@ -204,6 +205,7 @@ static inline bool take_one(uint64_t manager, const tn__gate *gate, tn__store *s
                             tn__slot *slot, const tn__hot_lease *lease, tn_lease *out) {
     tn__record *record = slot->free_local;
     uint32_t entered = 0;
+    tn__record_begin();
     uint64_t count = tn__count_begin(slot);
     bool ok = show_lease(manager, tn__store_current(store), record, lease, &entered);
     if (tn__likely(ok)) {

@@ -279,6 +279,16 @@ static inline uint64_t tn__record_word(tn__record *record) {
     return tn__load_acq(&record->pair.low);
 }
 
+/* Before a record's next life is written into it: once for each record that is taken. */
+static inline void tn__record_begin(void) {
+    /* [word] release fence. Pairs: acquire fences in scans. Orders: the end of the last life, and the
+     * counter that was odd then -> every field of the next one, ACQUIRING included. A release store
+     * of each is not enough, because what follows the first is not ordered by it. Without: a scan
+     * takes a field of the next life for one of the last; an exact snapshot has a count of before an
+     * end that it has seen. */
+    tn__fence_rel();
+}
+
 /* events.c */
 void tn__pools_destroy(tn__life *life, tn__slot *slot);
 

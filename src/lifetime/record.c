@@ -97,6 +97,7 @@ tn__record *tn__record_obtain(tn__slot *slot) {
     if (!record)
         return fresh(slot);
     slot->free_local = record->next;
+    tn__record_begin();
     TN_ASSERT(tn__word_state(tn__load_rlx(&record->pair.low)) == TN__FREE);
     return record;
 }
