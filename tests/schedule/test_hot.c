@@ -106,7 +106,7 @@ static void reserve_all(void *argument) {
         world_unreserve(&r);
 }
 
-static void hot_use_body(void) {
+static void use_begin(void) {
     tn_controller_config config = TN_CONTROLLER_CONFIG_INIT;
     tn_request_spec spec = TN_REQUEST_SPEC_INIT;
     const tn_reservation_spec room[] = {{N, WORLD_BYTES, "room"}};
@@ -123,19 +123,50 @@ static void hot_use_body(void) {
     spec.reservations = room;
     spec.reservation_count = 1;
     SCHED_OK(tn_request_create(&spec, &request));
-    RUN({"use", use_thrice, NULL}, {"drop", drop_first, NULL}, {"reserve", reserve_all, NULL});
+}
+
+static void use_end(void) {
     tn_request_destroy(request);
     tn_controller_destroy(controller);
     world_end();
 }
+
+static void hot_use_body(void) {
+    use_begin();
+    RUN({"use", use_thrice, NULL}, {"drop", drop_first, NULL}, {"reserve", reserve_all, NULL});
+    use_end();
+}
 SCENARIO(hot_use, 80)
+
+/* A use's leases and reservation begin and end together, or one by one: their number tells. */
+static void look_at_uses(void *argument) {
+    (void)argument;
+    for (int i = 0; i < 3; i++) {
+        look l;
+        world_snapshot(&l);
+        if (!l.head.exact)
+            continue;
+        uint64_t standing = l.head.lease_count + l.head.reservation_count;
+        SCHED_EQUAL((l.head.state_version - version_before) % 2, standing % 2);
+        SCHED_EQUAL(l.uses, l.head.lease_count);
+        SCHED_EQUAL(l.reserved[1], l.head.reservation_count * WORLD_BYTES);
+    }
+}
+
+static void hot_use_snapshot_body(void) {
+    use_begin();
+    SCHED_OK(tn_manager_state_version(W.m, &version_before));
+    RUN({"use", use_thrice, NULL}, {"look", look_at_uses, NULL});
+    use_end();
+}
+SCENARIO(hot_use_snapshot, 60)
 
 REACHES(tn__branch_hot_path_undone, tn__branch_use_hits_at_once, tn__branch_removal_sees_pin,
         tn__branch_removal_waits_for_acquiring)
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(hot_drop), cmocka_unit_test(hot_close), cmocka_unit_test(hot_snapshot),
-    cmocka_unit_test(hot_use),  cmocka_unit_test(reaches),
+    cmocka_unit_test(hot_drop), cmocka_unit_test(hot_close),        cmocka_unit_test(hot_snapshot),
+    cmocka_unit_test(hot_use),  cmocka_unit_test(hot_use_snapshot), cmocka_unit_test(reaches),
 };
 
 TN_TEST_MAIN("schedule.hot", tests)

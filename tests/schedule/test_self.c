@@ -5,6 +5,7 @@
  */
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/lockrank.h"
@@ -126,6 +127,82 @@ static void message(void) {
 static void stores_stay_in_order(void **state) {
     (void)state;
     assert_int_equal(outcomes(message, 200), 1 << 0 | 1 << 2 | 1 << 3);
+}
+
+/* ---- Weak memory ---- */
+
+/* Outcomes that only weak memory has. */
+static uint64_t if_weak(uint64_t bits) {
+    const char *memory = getenv("TN_SCHEDULE_MEMORY");
+    return memory && strcmp(memory, "weak") == 0 ? bits : 0;
+}
+
+static void send_relaxed(void *argument) {
+    (void)argument;
+    tn__store_rlx(&x, 1);
+    tn__store_rlx(&y, 1);
+}
+
+static void receive_relaxed(void *argument) {
+    (void)argument;
+    seen_y = tn__load_rlx(&y);
+    seen_x = tn__load_rlx(&x);
+}
+
+static void send_fenced(void *argument) {
+    (void)argument;
+    tn__store_rlx(&x, 1);
+    tn__fence_rel();
+    tn__store_rlx(&y, 1);
+}
+
+static void receive_fenced(void *argument) {
+    (void)argument;
+    seen_y = tn__load_rlx(&y);
+    tn__fence_acq();
+    seen_x = tn__load_rlx(&x);
+}
+
+static void message_relaxed(void) {
+    run_two(send_relaxed, receive);
+    sched_value(seen_x * 2 + seen_y);
+}
+
+static void message_read_relaxed(void) {
+    run_two(send, receive_relaxed);
+    sched_value(seen_x * 2 + seen_y);
+}
+
+static void message_fenced(void) {
+    run_two(send_fenced, receive_fenced);
+    sched_value(seen_x * 2 + seen_y);
+}
+
+static void a_message_needs_both_its_sides(void **state) {
+    const uint64_t in_order = 1 << 0 | 1 << 2 | 1 << 3, late = 1 << 1;
+    (void)state;
+    assert_int_equal(outcomes(message_relaxed, 300), in_order | if_weak(late));
+    assert_int_equal(outcomes(message_read_relaxed, 300), in_order | if_weak(late));
+    assert_int_equal(outcomes(message_fenced, 300), in_order);
+}
+
+static void bare_side(void *argument) {
+    (void)argument;
+    tn__store_rel(&x, 1);
+    seen_y = tn__load_acq(&y);
+}
+
+static void bare_pair(void) {
+    tn__fence_ready();
+    run_two(bare_side, heavy_side);
+    sched_value(seen_x * 2 + seen_y);
+}
+
+/* The compiler may put the store behind the load, and a heavy fence between. */
+static void a_heavy_fence_needs_a_light_one(void **state) {
+    (void)state;
+    assert_int_equal(outcomes(bare_pair, 500) | 1, 15);
+    assert_int_equal(outcomes(bare_pair, 500) & if_weak(1), if_weak(1));
 }
 
 /* ---- Lost updates, locks ---- */
@@ -335,6 +412,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(stores_are_late_without_a_fence),
     cmocka_unit_test(one_heavy_fence_orders_both_sides),
     cmocka_unit_test(stores_stay_in_order),
+    cmocka_unit_test(a_message_needs_both_its_sides),
+    cmocka_unit_test(a_heavy_fence_needs_a_light_one),
     cmocka_unit_test(an_update_can_be_lost),
     cmocka_unit_test(a_deadlock_is_found_and_repeats),
     cmocka_unit_test(a_lost_wake_up_is_found),

@@ -59,6 +59,50 @@ static void snapshot_commit_body(void) {
 }
 SCENARIO(snapshot_commit, 60)
 
+/* By the ways that are not the hot path: holds, reservations, several values. */
+static void hold_and_reserve(void *argument) {
+    static const uint32_t both[] = {0, 1};
+    (void)argument;
+    for (int i = 0; i < 2; i++) {
+        tn_hold hold;
+        tn_reservation room;
+        loan l;
+        SCHED_OK(tn_manager_hold(W.m, &W.values[0], 1, P, &hold));
+        SCHED_OK(tn_hold_release(&hold));
+        W.lifetimes += 2;
+        SCHED_OK(world_reserve(P, WORLD_BYTES, &room));
+        world_unreserve(&room);
+        SCHED_OK(world_borrow(both, 2, P, &l));
+        world_return(&l, 0);
+    }
+}
+
+static void look_at_all(void *argument) {
+    (void)argument;
+    for (int i = 0; i < 3; i++) {
+        look l;
+        world_snapshot(&l);
+        if (!l.head.exact)
+            continue;
+        uint64_t standing = l.head.lease_count + l.head.hold_count + l.head.reservation_count;
+        SCHED_EQUAL((l.head.state_version - version_before) % 2, standing);
+        SCHED_EQUAL(l.uses, 2 * l.head.lease_count);
+        SCHED_EQUAL(l.holds, l.head.hold_count);
+        SCHED_EQUAL(l.reserved[0], l.head.reservation_count * WORLD_BYTES);
+    }
+}
+
+static void snapshot_slow_body(void) {
+    world_begin(TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 4, 4, 4);
+    world_on_host(2);
+    SCHED_OK(tn_manager_state_version(W.m, &version_before));
+    RUN({"hold", hold_and_reserve, NULL}, {"look", look_at_all, NULL});
+    world_end();
+}
+SCENARIO(snapshot_slow, 60)
+
+static volatile int begun, tried;
+
 /* A record that is a lease of one value, then a hold of another: no look mixes the two. */
 static void lend_and_hold(void *argument) {
     (void)argument;
@@ -90,10 +134,39 @@ static void lives_body(void) {
 }
 SCENARIO(lives, 40)
 
+/* A lease of value 1, whose record becomes one of value 0: it never has that. */
+static loan handed_over;
+
+static void lend_again(void *argument) {
+    (void)argument;
+    SCHED_OK(world_borrow(&one, 1, P, &handed_over));
+    begun = 1;
+    world_return(&handed_over, 0);
+    (void)world_visit(0, P);
+}
+
+static void look_it_up(void *argument) {
+    (void)argument;
+    while (!begun)
+        sched_pause_here();
+    for (int i = 0; i < 3; i++) {
+        bool has = false;
+        tn_status status = tn_lease_contains(&handed_over.lease, W.values[0], &has);
+        SCHED_CHECK(status == TN_OK || status == TN_ERR_LIFETIME_CLOSED);
+        SCHED_CHECK(status != TN_OK || !has);
+    }
+}
+
+static void lives_looked_up_body(void) {
+    world_begin(TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 4, 4, 4);
+    world_on_host(2);
+    RUN({"lend", lend_again, NULL}, {"look", look_it_up, NULL});
+    world_end();
+}
+SCENARIO(lives_looked_up, 40)
+
 /* A refusal counts the uses of a value that nobody holds: while it is being made, a hold of another
  * value ends, and its record becomes a lease of this one. */
-static volatile int begun, tried;
-
 static void hold_then_lend(void *argument) {
     (void)argument;
     for (int i = 1; i <= 2; i++) {
@@ -166,14 +239,32 @@ static void snapshot_release_body(void) {
 }
 SCENARIO(snapshot_release, 40)
 
+/* A lease that another thread finds to be over is pending in each look, or is not. */
+static void end_pending(void *argument) {
+    uint64_t completed = 0;
+    (void)argument;
+    SCHED_OK(tn_sim_advance(W.sim, 1000));
+    for (int i = 0; i < 3; i++)
+        SCHED_OK(tn_manager_step(W.m, &completed));
+}
+
+static void snapshot_reaped_body(void) {
+    world_begin(TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 4, 4, 4);
+    world_on_device();
+    SCHED_OK(tn_manager_state_version(W.m, &version_before));
+    RUN({"release", release_with_work, NULL}, {"end", end_pending, NULL},
+        {"look", look_at_release, NULL});
+    world_end();
+}
+SCENARIO(snapshot_reaped, 60)
+
 REACHES(tn__branch_snapshot_again, tn__branch_snapshot_inexact, tn__branch_pending_completed)
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(snapshot_leases),
-    cmocka_unit_test(snapshot_commit),
-    cmocka_unit_test(lives),
-    cmocka_unit_test(lives_refused),
-    cmocka_unit_test(snapshot_release),
+    cmocka_unit_test(snapshot_leases), cmocka_unit_test(snapshot_commit),
+    cmocka_unit_test(snapshot_slow),   cmocka_unit_test(lives),
+    cmocka_unit_test(lives_looked_up), cmocka_unit_test(snapshot_reaped),
+    cmocka_unit_test(lives_refused),   cmocka_unit_test(snapshot_release),
     cmocka_unit_test(reaches),
 };
 
