@@ -28,14 +28,13 @@
 
 #define tn__store_rlx(p, v) atomic_store_explicit((p), (v), memory_order_relaxed)
 #define tn__store_rel(p, v) atomic_store_explicit((p), (v), memory_order_release)
-#define tn__store_sc(p, v) atomic_store_explicit((p), (v), memory_order_seq_cst)
 
 #define tn__add_rlx(p, v) atomic_fetch_add_explicit((p), (v), memory_order_relaxed)
 #define tn__sub_rlx(p, v) atomic_fetch_sub_explicit((p), (v), memory_order_relaxed)
 #define tn__sub_acq_rel(p, v) atomic_fetch_sub_explicit((p), (v), memory_order_acq_rel)
 
+#define tn__swap_rlx(p, v) atomic_exchange_explicit((p), (v), memory_order_relaxed)
 #define tn__swap_acq(p, v) atomic_exchange_explicit((p), (v), memory_order_acquire)
-#define tn__swap_acq_rel(p, v) atomic_exchange_explicit((p), (v), memory_order_acq_rel)
 #define tn__swap_sc(p, v) atomic_exchange_explicit((p), (v), memory_order_seq_cst)
 
 /* Strong compare-and-swap: *expected becomes the current value on failure. A failure orders as an

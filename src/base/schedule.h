@@ -121,19 +121,11 @@ void tn__schedule_branch(enum tn__branch branch);
         tn__schedule_rmw_done(tn__at, sizeof *tn__at, tn__done ? (order) : (failure), tn__done);   \
         tn__done;                                                                                  \
     })
-/* A seq_cst operation orders itself among its like, not the relaxed ones around it. */
-#define tn__store_sc(p, v)                                                                         \
-    __extension__({                                                                                \
-        __typeof__(p) tn__at = (p);                                                                \
-        tn__schedule_rmw(tn__at, sizeof *tn__at);                                                  \
-        atomic_store(tn__at, (v));                                                                 \
-        tn__schedule_rmw_done(tn__at, sizeof *tn__at, TN__RELEASE, true);                          \
-    })
 #define tn__add_rlx(p, v) TN__RMW(p, TN__RELAXED, atomic_fetch_add(tn__at, (v)))
 #define tn__sub_rlx(p, v) TN__RMW(p, TN__RELAXED, atomic_fetch_sub(tn__at, (v)))
 #define tn__sub_acq_rel(p, v) TN__RMW(p, TN__ACQUIRE | TN__RELEASE, atomic_fetch_sub(tn__at, (v)))
+#define tn__swap_rlx(p, v) TN__RMW(p, TN__RELAXED, atomic_exchange(tn__at, (v)))
 #define tn__swap_acq(p, v) TN__RMW(p, TN__ACQUIRE, atomic_exchange(tn__at, (v)))
-#define tn__swap_acq_rel(p, v) TN__RMW(p, TN__ACQUIRE | TN__RELEASE, atomic_exchange(tn__at, (v)))
 #define tn__swap_sc(p, v)                                                                          \
     TN__RMW(p, TN__ACQUIRE | TN__RELEASE | TN__FENCE, atomic_exchange(tn__at, (v)))
 #define tn__cas_rlx(p, expected, v) TN__CAS(p, expected, v, TN__RELAXED, TN__RELAXED)

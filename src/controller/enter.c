@@ -155,9 +155,8 @@ static void stamp(tn_use *use) {
     tn_controller *c = use->controller;
     if (c->binding == TN_BIND_PLACEMENT) {
         use->epoch = tn__ticks();
-        /* [use-stamp] release. Pairs: acquire in tn__uses_collect(). Orders: nothing but the stamp
-         * itself; whoever reads it later may rank by it. Without: a torn or lost stamp only. */
-        tn__store_rel(&use->stamp, use->epoch);
+        /* [no-order] a number by itself: whoever reads it late ranks one decision differently */
+        tn__store_rlx(&use->stamp, use->epoch);
         return;
     }
     tn__lock(&c->lock);
@@ -167,7 +166,7 @@ static void stamp(tn_use *use) {
 }
 
 void tn__use_collect(tn_use *use) {
-    uint64_t at = tn__load_acq(&use->stamp); /* [use-stamp] */
+    uint64_t at = tn__load_rlx(&use->stamp); /* [no-order] a number by itself */
     if (at <= use->collected || make_room(use) != TN_OK)
         return;
     stamp_all(use, at);
@@ -272,7 +271,7 @@ static bool hit_at_once(tn_use *use) {
     use->hit = use->was_entered = true;
     use->state = TN__USE_ENTERED;
     use->epoch = now;
-    tn__store_rel(&use->stamp, now); /* [use-stamp] */
+    tn__store_rlx(&use->stamp, now); /* [no-order] a number by itself */
     return true;
 }
 

@@ -71,10 +71,9 @@ static bool pin_one(attempt *a, const tn_version *version, size_t i) {
     if (!mat)
         return fail_unavailable(a, i, false);
     tn__store_rlx(&pin->data, mat->payload.data);
-    /* [pin] release. Pairs: acquire of the word in tn__scan(). Orders: the word {g, ACQUIRING} ->
-     * the pin. Without: a scan sees this pin under the record's earlier word. (That the pin is
-     * seen at all is [fence]'s part.) */
-    tn__store_rel(&pin->mat, mat);
+    /* [no-order] that it is seen is [fence]'s part, that it is not taken for one of the last life
+     * the part of tn__record_begin(). */
+    tn__store_rlx(&pin->mat, mat);
     return true;
 }
 
@@ -190,14 +189,14 @@ static TN__COLD tn_status attempt_error(const attempt *a) {
 static tn_status commit(attempt *a, tn__slot *slot, uint64_t generation) {
     tn__record *record = a->record;
     tn__rcu_lock();
-    /* [manager-word] */
-    tn_status verdict = tn__life_verdict(a->life, tn__load_acq(&a->life->gate->word), false);
+    /* [no-order] a first look: manager_open() decides */
+    tn_status verdict = tn__life_verdict(a->life, tn__load_rlx(&a->life->gate->word), false);
     if (tn__unlikely(verdict != TN_OK)) {
         tn__rcu_unlock();
         return a->status = verdict;
     }
     uint64_t count = tn__count_begin(slot);
-    /* [no-order] the pins below are release stores: a scan that sees one sees this word too. */
+    /* [no-order] seen with the pins below: [fence] */
     tn__store_rlx(&record->pair.low, tn__word(generation, TN__ACQUIRING));
     bool ok = try_pins(a, slot);
     TN__AT(TN__POINT_ACQUIRED, record);

@@ -42,8 +42,9 @@ void tn__life_wait_idle(tn__life *life) {
     /* [waiters] acquire: see wait_and_complete(). */
     while (tn__load_acq(&life->waiters) != 0)
         tn__pause_once(&pause);
-    for (tn__slot *slot = tn__load_acq(&life->slots); slot; slot = slot->next) /* [slots] */
-        while (tn__load_acq(&slot->counter) & 1)                               /* [count] */
+    /* [no-order] whoever can still be inside made its slot before a section that is over */
+    for (tn__slot *slot = tn__load_rlx(&life->slots); slot; slot = slot->next)
+        while (tn__load_acq(&slot->counter) & 1) /* [count] */
             tn__pause_once(&pause);
 }
 
@@ -116,9 +117,9 @@ static tn__scan_step visit_detach(void *context, tn__record *record, uint64_t wo
         return TN__SCAN_ON;
     uint64_t what = tn__load_rlx(&record->what);
     uint64_t bytes = tn__load_rlx(&record->pair.high);
-    /* [word] acq_rel: a release that comes first has won; from now on it is a silent success. */
-    if (tn__cas_acq_rel(&record->pair.low, &word,
-                        tn__word(tn__word_generation(word), TN__DETACHED)) &&
+    /* [no-order] a release that comes first has won; from now on it is a silent success, which reads
+     * nothing of ours. */
+    if (tn__cas_rlx(&record->pair.low, &word, tn__word(tn__word_generation(word), TN__DETACHED)) &&
         tn__what_kind(what) == TN__KIND_RESERVATION)
         tn__ledger_uncharge(tn__store_ledger(d->life->store, tn__what_location(what)), bytes);
     return TN__SCAN_ON;
@@ -173,8 +174,8 @@ tn_status tn__life_close_force(tn__life *life, tn_status (*sync)(void *context),
 /* ---- Abandonment (D15) ------------------------------------------------------------------ */
 
 static void synchronize_streams(tn__life *life, tn__record *record) {
-    /* [stream-head] */
-    tn__stream_node *node = (tn__stream_node *)(uintptr_t)tn__load_acq(&record->streams.high);
+    /* [no-order] no other call is in progress */
+    tn__stream_node *node = (tn__stream_node *)(uintptr_t)tn__load_rlx(&record->streams.high);
     for (; node; node = tn__load_rlx(&node->next))
         if (tn__stream_synchronize(life->driver, tn__load_rlx(&node->stream)) != TN_OK)
             life->keep_storage = true;

@@ -38,14 +38,15 @@ static inline bool tn__fast_pin(const tn__gate *gate, tn__slot *slot, tn__record
                                 tn__pin *pin, tn__mat *mat, uint64_t was) {
     const uint64_t next = tn__word(1, TN__FREE); /* one generation on */
     uint64_t count = tn__count_begin(slot);
-    /* [no-order] the pin is a release store: a scan that sees it sees this word too. */
+    /* [no-order] the word and the pin: seen together, by [fence] */
     tn__store_rlx(&record->pair.low, was + next + TN__ACQUIRING);
-    tn__store_rel(&pin->mat, mat); /* [pin] */
+    tn__store_rlx(&pin->mat, mat);
     TN__AT(TN__POINT_PINS_STORED, record);
     /* [fence] light: pin stored -> state word loaded. A compiler fence is enough because
      * tn__rcu_enter() has found the asymmetric mode. */
     tn__fence_compiler();
-    if (tn__likely(tn__load_acq(&mat->state) == TN__MAT_LIVE &&      /* [state] */
+    /* [no-order] the state: anything but LIVE is looked at again, the slow way */
+    if (tn__likely(tn__load_rlx(&mat->state) == TN__MAT_LIVE &&
                    tn__load_acq(&gate->word) == TN__MANAGER_OPEN)) { /* [manager-word] */
         TN__AT(TN__POINT_ACQUIRED, record);
         tn__store_rel(&record->pair.low, was + next + TN__ACTIVE); /* [word] */
@@ -53,7 +54,8 @@ static inline bool tn__fast_pin(const tn__gate *gate, tn__slot *slot, tn__record
         return true;
     }
     TN__BRANCH(leaf_acquire_undone);
-    tn__store_rel(&record->pair.low, was + next); /* [word] */
+    /* [no-order] FREE speaks of nothing, and the next life begins behind a fence */
+    tn__store_rlx(&record->pair.low, was + next);
     tn__count_end(slot, count, 0);
     return false;
 }

@@ -30,8 +30,7 @@
 static inline void enter_record(tn__record *record, uint64_t what) {
     uint64_t was = tn__load_rlx(&record->pair.low);
     tn__store_rlx(&record->what, what);
-    /* [no-order] a lease's pins are release stores after it; a reservation's commit is behind the
-     * light fence. */
+    /* [no-order] the commit is behind the light fence. */
     tn__store_rlx(&record->pair.low, was + tn__word(1, TN__FREE) + TN__ACQUIRING);
 }
 
@@ -61,7 +60,7 @@ static inline uint32_t pin_values(uint64_t manager, const tn_version *version, t
         tn__store_rlx(&next->index, h->index);
         tn__store_rlx(&next->type, h->type);
         tn__store_rlx(&next->data, mat->payload.data);
-        tn__store_rel(&next->mat, mat); /* [pin] */
+        tn__store_rlx(&next->mat, mat); /* [no-order] as in pin_one() */
         next++;
     }
     return (uint32_t)(next - pins->pin);
@@ -105,7 +104,8 @@ static inline bool states_live(tn__record *record) {
     const tn__pin *pin = pins->pin, *end = pin + tn__load_rlx(&record->pin_count);
     uintptr_t states = TN__MAT_LIVE;
     for (; pin != end; pin++)
-        states |= tn__load_acq(&tn__load_rlx(&pin->mat)->state); /* [state] */
+        states |=
+            tn__load_rlx(&tn__load_rlx(&pin->mat)->state); /* [no-order] as in tn__fast_pin() */
     return states == TN__MAT_LIVE;
 }
 
@@ -151,7 +151,8 @@ static inline bool all_live(const tn__hot_bundle *b, const tn__slot *slot) {
 static inline bool commit(const tn__hot_bundle *b, const tn__slot *slot) {
     if (!all_live(b, slot) || !charge_all(b->reservations, b->reservation_count))
         return false;
-    if (tn__likely(tn__load_acq(&b->gate->word) == TN__MANAGER_OPEN)) /* [manager-word] */
+    /* [no-order] OPEN says no more than it did in enter(); [fence] orders the look */
+    if (tn__likely(tn__load_rlx(&b->gate->word) == TN__MANAGER_OPEN))
         return true;
     for (size_t i = 0; i < b->reservation_count; i++)
         tn__ledger_uncharge(b->reservations[i].ledger, b->reservations[i].bytes);
@@ -211,8 +212,8 @@ static inline bool take_one(uint64_t manager, const tn__gate *gate, tn__store *s
     if (tn__likely(ok)) {
         TN__AT(TN__POINT_PINS_STORED, record);
         tn__fence_compiler(); /* [fence] light: as in take() */
-        ok = states_live(record) &&
-             tn__load_acq(&gate->word) == TN__MANAGER_OPEN; /* [manager-word] */
+        /* [no-order] as in commit() */
+        ok = states_live(record) && tn__load_rlx(&gate->word) == TN__MANAGER_OPEN;
     }
     if (tn__likely(ok)) {
         TN__AT(TN__POINT_ACQUIRED, record);

@@ -167,7 +167,9 @@ void tn__life_counts(tn__life *life, tn__counts *out) {
     /* [slots] acquire. Pairs: release in slot_push(). Orders: pointer -> the slot's fields.
      * Without: a new slot's counter is read as garbage. */
     for (tn__slot *slot = tn__load_acq(&life->slots); slot; slot = slot->next) {
-        uint64_t counter = tn__load_acq(&slot->counter); /* [count] */
+        /* [count] acquire: each count is read before the next one, and before what the caller reads
+         * then: another pass, or the records. */
+        uint64_t counter = tn__load_acq(&slot->counter);
         c.sum += counter / 2;
         c.raw += counter;
         c.slots++;
@@ -178,7 +180,8 @@ void tn__life_counts(tn__life *life, tn__counts *out) {
 
 uint64_t tn__life_looks(tn__life *life) {
     uint64_t sum = 0;
-    for (tn__slot *slot = tn__load_acq(&life->slots); slot; slot = slot->next) /* [slots] */
+    /* [no-order] a figure for tests, asked for when all is quiet */
+    for (tn__slot *slot = tn__load_rlx(&life->slots); slot; slot = slot->next)
         sum += tn__load_rlx(&slot->looks);
     return sum;
 }
@@ -188,9 +191,6 @@ uint64_t tn__life_count(tn__life *life, bool *out_stable) {
     *out_stable = false;
     tn__life_counts(life, &before);
     for (int tries = 0; tries < 64; tries++) {
-        /* [count] the first pass is complete before the second begins; each load alone cannot
-         * promise that */
-        tn__fence_acq();
         tn__life_counts(life, &after);
         if (after.sum == before.sum && after.slots == before.slots && !after.odd && !before.odd) {
             *out_stable = true;

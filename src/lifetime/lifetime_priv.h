@@ -62,7 +62,7 @@ typedef struct tn__garbage {
  * rewritten; the words around the reading decide whether it counts. `mat` is compared by scans,
  * followed by nobody. */
 typedef struct tn__pin {
-    tn__mat *_Atomic mat;     /* release: after the record's word (see [pin]) */
+    tn__mat *_Atomic mat;
     const void *_Atomic data; /* for lookups */
     _Atomic uint64_t index;
     const tn_value_type *_Atomic type;

@@ -66,8 +66,8 @@ void tn__pending_consume(tn__record *record, tn__slot *own) {
     tn__store_rlx(&record->event_count, 0);
     uint64_t word = tn__load_rlx(&record->pair.low);
     TN_ASSERT(tn__word_state(word) == TN__DONE);
-    /* [word] release: the record's last use -> its reuse. DONE is left by its consumer only, so a
-     * store will do. */
+    /* [word] release: whoever meets FREE knows of the end that DONE was, and of the counter that was odd
+     * then. DONE is left by its consumer only, so a store will do. */
     tn__store_rel(&record->pair.low, tn__word(tn__word_generation(word), TN__FREE));
     tn__record_recycle(record, own);
 }
@@ -125,7 +125,7 @@ static tn_status consume(tn__life *life, tn__slot *own, bool stop_at_error, uint
     take_queued(life);
     tn_status status = pass(life, own, stop_at_error, completed);
     if (life->waiting && life->manual)
-        tn__store_rel(&life->gate->reap, 1); /* [pending] */
+        tn__store_rlx(&life->gate->reap, 1); /* [no-order] the list is under the lock */
     tn__store_rlx(&life->waiting_some,
                   life->waiting != NULL); /* [no-order] a hint: the list itself is under the lock */
     return status;

@@ -27,7 +27,8 @@ void tn__life_wake(tn__life *life) {
         sem_post(&life->wake);
 }
 
-static bool stopping(tn__life *life) { return tn__load_acq(&life->stop) != 0; /* [stop] */ }
+/* [no-order] only the reaper's end hangs on it */
+static bool stopping(tn__life *life) { return tn__load_rlx(&life->stop) != 0; }
 
 static bool work(tn__life *life) {
     return tn__load_rlx(&life->waiting_some) || !tn__queue_empty(&life->queue) ||
@@ -35,13 +36,12 @@ static bool work(tn__life *life) {
 }
 
 static void go_to_sleep(tn__life *life) {
-    /* [sleep] seq_cst: see tn__life_wake() for why acquire/release is not enough */
-    tn__store_sc(&life->asleep, 1);
+    tn__store_rlx(&life->asleep, 1); /* [no-order] but for the fence */
     /* [sleep] seq_cst fence: the flag -> the looks below, which are no seq_cst loads themselves, so
      * that the store alone cannot order them. */
     tn__fence_sc();
-    /* [sleep] seq_cst: not asleep after all, unless somebody has posted already */
-    if ((work(life) || stopping(life)) && tn__swap_sc(&life->asleep, 0))
+    /* [no-order] not asleep after all, unless somebody has posted already: that it is one step is all */
+    if ((work(life) || stopping(life)) && tn__swap_rlx(&life->asleep, 0))
         return;
     while (sem_wait(&life->wake) != 0 && errno == EINTR)
         continue;
@@ -56,7 +56,8 @@ static void back_off(uint64_t ns) {
  * is told once. */
 static uint64_t step(tn__life *life, bool *told) {
     uint64_t completed = 0, freed = 0;
-    if (tn__load_acq(&life->gate->word) == TN__MANAGER_GUARDED) /* [manager-word] */
+    /* [no-order] a guard that goes up now may meet a step under way as well */
+    if (tn__load_rlx(&life->gate->word) == TN__MANAGER_GUARDED)
         return 0;
     tn_location none = {TN_LOCATION_NONE, 0};
     tn_status status = tn__life_reap(life, &completed);
@@ -108,9 +109,8 @@ tn_status tn__reaper_start(tn__life *life) {
 void tn__reaper_stop(tn__life *life) {
     if (!life->reaper_started)
         return;
-    /* [stop] release. Pairs: acquire in stopping(). Orders: all that was done before -> the
-     * reaper's end. Without: nothing breaks (the join orders it); it ends one pass later. */
-    tn__store_rel(&life->stop, 1);
+    /* [no-order] the post wakes it, and the join orders its end */
+    tn__store_rlx(&life->stop, 1);
     sem_post(&life->wake);
     pthread_join(life->reaper, NULL);
     life->reaper_started = false;

@@ -51,8 +51,8 @@ void tn__record_forget(tn__record *record) {
     /* A lifetime that a forced close left behind ends here: its generation is FREE from now on
      * (M150). */
     uint64_t generation = tn__word_generation(tn__load_rlx(&record->pair.low));
-    /* [word] release: whoever sees FREE no longer reads what was forgotten. */
-    tn__store_rel(&record->pair.low, tn__word(generation, TN__FREE));
+    /* [no-order] nobody reads any longer, and the next life begins behind the pool's lock */
+    tn__store_rlx(&record->pair.low, tn__word(generation, TN__FREE));
 }
 
 void tn__block_give_back(tn__block *block) {
@@ -83,7 +83,8 @@ static tn__record *fresh(tn__slot *slot) {
     uint32_t used = tn__load_rlx(&block->used);
     tn__record *record = &block->records[used];
     record->slot = slot;
-    tn__store_rel(&block->used, used + 1); /* [block] */
+    /* [no-order] only the number: a scan that must see the record is behind [fence] or [count] */
+    tn__store_rlx(&block->used, used + 1);
     return record;
 }
 
@@ -158,7 +159,8 @@ tn__events *tn__record_events(tn__record *record, size_t count) {
 }
 
 void tn__record_label(tn__record *record, char label[TN__LABEL_BYTES]) {
-    _Atomic uint64_t *words = tn__load_acq(&record->label); /* [arrays] */
+    /* [no-order] what counts was ordered by the word of a reservation */
+    _Atomic uint64_t *words = tn__load_rlx(&record->label);
     for (size_t i = 0; i < TN__LABEL_WORDS; i++) {
         uint64_t word = words ? tn__load_rlx(&words[i]) : 0;
         memcpy(label + i * sizeof word, &word, sizeof word);

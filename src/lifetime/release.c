@@ -24,8 +24,8 @@ typedef struct ending {
  * overtaken; nothing is counted. */
 static void end_detached(ending *e, uint64_t word) {
     if (word == tn__word(e->generation, TN__DETACHED))
-        /* [word] acq_rel: of several releases one ends it. */
-        (void)tn__cas_acq_rel(&e->record->pair.low, &word, tn__word(e->generation, TN__FREE));
+        /* [no-order] of several releases one ends it; nobody reads anything of it then */
+        (void)tn__cas_rlx(&e->record->pair.low, &word, tn__word(e->generation, TN__FREE));
 }
 
 /* In a section. True: it is over already, or ended by this look. */
@@ -266,8 +266,9 @@ static enum attempt attempt(ending *e, tn_status *status) {
         return NO_SLOT;
     if (cuda_lease(e->what)) {
         uint64_t word = tn__word(e->generation, TN__ACTIVE);
-        /* [word] acq_rel: of several releases one goes on; the others are over (M142). */
-        if (tn__cas_acq_rel(&e->record->pair.low, &word, tn__word(e->generation, TN__RELEASING)))
+        /* [no-order] of several releases one goes on; the others are over (M142). No effect yet, and what
+         * ACTIVE speaks of goes on with it. */
+        if (tn__cas_rlx(&e->record->pair.low, &word, tn__word(e->generation, TN__RELEASING)))
             return MUST_RECORD;
         end_detached(e, word);
         return ENDED;

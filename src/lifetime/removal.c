@@ -60,11 +60,10 @@ bool tn__removal_names(const tn__removal *removal, const tn__mat *mat) {
 /* ---- The decision word ------------------------------------------------------------------ */
 
 bool tn__decision_meet(tn__removal *removal, bool *mine) {
-    /* [decision] acq_rel. Pairs: the other CASes and stores of the decision. Orders: the pins
-     * stored before -> the abort; the plan's doings before TAKEN -> what a reader does knowing
-     * it. Without: a plan reads an outcome before the pins it speaks of. */
+    /* [no-order] one step decides. The plan that is aborted waits for the outcome, and a reader that
+     * meets TAKEN reads nothing of it. */
     uint32_t seen = TN__TRYING;
-    if (tn__cas_acq_rel(&removal->decision, &seen, TN__ABORTED)) {
+    if (tn__cas_rlx(&removal->decision, &seen, TN__ABORTED)) {
         *mine = true;
         TN__BRANCH(reader_aborts_removal);
         return true;
@@ -116,7 +115,9 @@ static tn__scan_step visit_verdict(void *context, tn__record *record, uint64_t w
 }
 
 static uint32_t decision(tn__removal *removal) {
-    return tn__load_acq(&removal->decision); /* [decision] */
+    /* [decision] acquire. Pairs: release in tn__decision_outcome(). Orders: ACTIVE -> the outcome ->
+     * the plan's report. Without: a plan that is told of a lease does not find it. */
+    return tn__load_acq(&removal->decision);
 }
 
 /* An aborted plan waits for its reader, who is inside a section. */
@@ -130,7 +131,8 @@ static bool granted(tn__removal *removal) {
 
 void tn__decision_withdraw(tn__removal *removal) {
     uint32_t seen = TN__TRYING;
-    if (!tn__cas_acq_rel(&removal->decision, &seen, TN__WITHDRAWN)) /* [decision] */
+    /* [no-order] as in tn__decision_meet() */
+    if (!tn__cas_rlx(&removal->decision, &seen, TN__WITHDRAWN))
         /* its reader still owes the outcome: the descriptor must outlive that store */
         (void)granted(removal);
 }
@@ -148,7 +150,7 @@ int tn__decision_settle(tn__life *life, tn__removal *removal) {
     } while (v.acquiring && !v.in_use && decision(removal) == TN__TRYING);
     uint32_t seen = TN__TRYING;
     uint32_t want = v.in_use ? TN__WITHDRAWN : TN__TAKEN;
-    if (tn__cas_acq_rel(&removal->decision, &seen, want)) /* [decision] */
+    if (tn__cas_rlx(&removal->decision, &seen, want)) /* [no-order] as in tn__decision_meet() */
         return v.in_use ? 0 : 1;
     bool lent = granted(removal);
     if (lent)

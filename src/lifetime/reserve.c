@@ -27,7 +27,7 @@ static bool store_label(tn__record *record, const char *label) {
         words = tn__zalloc(TN__LABEL_WORDS * sizeof *words);
         if (!words)
             return false;
-        tn__store_rel(&record->label, words); /* [arrays] */
+        tn__store_rlx(&record->label, words); /* [no-order] ACTIVE follows */
     }
     size_t n = strnlen(label, TN__LABEL_BYTES - 1) + 1; /* what is behind the NUL is anything */
     for (size_t i = 0; i < n; i += sizeof(uint64_t)) {
@@ -62,8 +62,8 @@ static tn_status activate(tn__slot *slot, tn__record *record, uint64_t generatio
                           tn__build *build) {
     tn__life *life = slot->life;
     tn__rcu_lock();
-    tn_status verdict =
-        tn__life_verdict(life, tn__load_acq(&life->gate->word), false); /* [manager-word] */
+    /* [no-order] a first look: the one behind the fence decides */
+    tn_status verdict = tn__life_verdict(life, tn__load_rlx(&life->gate->word), false);
     if (tn__unlikely(verdict != TN_OK)) {
         tn__rcu_unlock();
         return tn__life_refuse(verdict);
@@ -72,6 +72,7 @@ static tn_status activate(tn__slot *slot, tn__record *record, uint64_t generatio
     tn__store_rlx(&record->pair.high, bytes);
     /* [no-order] followed by the light fence */
     tn__store_rlx(&record->pair.low, tn__word(generation, TN__ACQUIRING));
+    TN__AT(TN__POINT_PINS_STORED, record);
     tn__light_fence(); /* [fence] record shown -> manager word loaded */
     uintptr_t word = tn__load_acq(&life->gate->word); /* [manager-word] */
     bool mine = false;

@@ -14,7 +14,7 @@ void tn__scan(tn__life *life,
     for (tn__slot *slot = tn__load_acq(&life->slots); slot; slot = slot->next) { /* [slots] */
         /* [block] */
         for (tn__block *block = tn__load_acq(&slot->blocks); block; block = block->next) {
-            uint32_t used = tn__load_acq(&block->used); /* [block] */
+            uint32_t used = tn__load_rlx(&block->used); /* [no-order] as in record.c's fresh() */
             for (uint32_t i = 0; i < used; i++) {
                 tn__record *record = &block->records[i];
                 uint64_t word = tn__record_word(record);

@@ -25,10 +25,11 @@ struct work {
 };
 
 void tn__store_note_garbage(tn__store *s) {
-    /* [version-garbage] acq_rel. Pairs: swap in take_garbage(). Orders: the count that became 0
-     * before -> this swap -> the collector's look at the counts. Without: a pin given back while a
-     * collect begins is neither seen by it nor announced for the next. */
-    tn__swap_acq_rel(&s->garbage, 1);
+    /* [no-order] a count that became 0 precedes it ([version-ref] is an acquire, too), and between
+     * the collector's taking of the mark and its look at the counts lies a grace period, which is a
+     * fence of every thread: a pin that is given back while a collect begins is seen by it, or announced
+     * for the next. */
+    tn__store_rlx(&s->garbage, 1);
 }
 
 bool tn__store_has_garbage(tn__store *s) {
@@ -39,9 +40,9 @@ bool tn__store_has_garbage(tn__store *s) {
 static bool take_garbage(tn__store *s, struct work *w) {
     tn__lock(&s->lock);
     bool mine = !s->collecting;
-    /* [version-garbage] acq_rel: as in tn__store_note_garbage(), and because the mark may be a
-     * chain of swaps. */
-    if (mine && tn__swap_acq_rel(&s->garbage, 0)) {
+    /* [no-order] as in tn__store_note_garbage(); a swap, so that no mark is lost between a look and a
+     * store */
+    if (mine && tn__swap_rlx(&s->garbage, 0)) {
         *w = (struct work){.old = s->oldest, .end = s->newest, .retired = s->retired};
         s->collecting = true;
         s->oldest = s->newest;

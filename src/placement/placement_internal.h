@@ -212,7 +212,7 @@ typedef struct tn__store {
     uint64_t keep_discarded; /* const */
     _Atomic uint64_t refs;   /* the manager and each snapshot */
     /* 1: something was published, or the last pin of an old version given back, since the last
-     * collect began. Tag version-garbage; tn__store_has_garbage() reads it relaxed */
+     * collect began. Relaxed: see tn__store_note_garbage() */
     _Atomic uint64_t garbage;
     /* under lock: */
     tn_version *oldest, *newest; /* all versions whose memory exists */

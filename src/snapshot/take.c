@@ -21,10 +21,7 @@ static bool same_counts(const tn__counts *a, const tn__counts *b) {
 static tn_status try(tn__life *life, tn_snapshot *s) {
     tn__counts before, after;
     s->pass.version = tn__store_pin(s->store);
-    tn__life_counts(life, &before);
-    /* [count] the counters -> the records; an acquire of the last counter alone orders it, not
-     * the earlier ones */
-    tn__fence_acq();
+    tn__life_counts(life, &before); /* before the records: each count is an acquire */
     tn_status status = tn__pass_run(life, &s->pass);
     if (status != TN_OK) {
         tn__store_unpin(s->store, s->pass.version);
