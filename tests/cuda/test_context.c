@@ -278,6 +278,17 @@ static void event_without_host_memory_is_not_made(void **state) {
     cuda_close(&c);
 }
 
+/* Whose device and context are asked for while others open them: under any that is open. */
+static tn_stream asked_for;
+
+static const char *ask_for_the_stream(const struct cuda *c) {
+    tn_stream_info info;
+
+    for (int i = 0; i < 20; i++)
+        TN_WORKER_STATUS(c->ops->stream_info(c->self, asked_for, &info), TN_OK);
+    return NULL;
+}
+
 static const char *use_devices(int index, void *argument) {
     struct cuda *c = argument;
     uint32_t device = (uint32_t)index % 2;
@@ -285,6 +296,8 @@ static const char *use_devices(int index, void *argument) {
     char back[64] = {0};
     void *p = NULL;
 
+    if (index >= 6)
+        return ask_for_the_stream(c);
     TN_WORKER_STATUS(c->ops->device_alloc(c->self, device, 64, &p), TN_OK);
     TN_WORKER_STATUS(c->ops->copy(c->self, p, tn_location_cuda(device), bytes, HOST, 64, NULL),
                      TN_OK);
@@ -303,8 +316,10 @@ static void devices_are_opened_once_by_many_threads(void **state) {
     for (round = 0; round < 20; round++) {
         struct cuda c = cuda_open(SHIM_FULL, "dev:2");
 
-        assert_null_text(tn_test_workers_run(6, use_devices, &c));
+        asked_for = test_stream(&c, 1, TN_SIM_STREAM_SECOND_CONTEXT);
+        assert_null_text(tn_test_workers_run(8, use_devices, &c));
         assert_int_equal(atomic_load(&c.shim->retained), 2);
+        assert_ok(tn_sim_stream_destroy(c.sim, asked_for));
         cuda_close(&c);
     }
 }

@@ -87,6 +87,23 @@ static void a_hit_has_its_own(void **state) {
     end(&s);
 }
 
+/* There is room for the first of the two only. */
+static void a_refused_hit_gives_back_what_it_has_charged(void **state) {
+    struct scene s = begin(*state, P);
+    for (int i = 0; i < 2; i++) { /* the next one is tried at once */
+        assert_ok(tn_use_enter(s.use));
+        assert_ok(tn_use_exit(s.use));
+        assert_ok(tn_use_reset(s.use));
+    }
+    tn_reservation most = reserve(s.m, N, 112 - 44, "most");
+    assert_true(tn_use_enter(s.use) != TN_OK);
+    assert_int_equal(reserved(s.m, N), 112 - 44);
+    tn_reservation rest = reserve(s.m, N, 44, "rest"); /* the ledger has it, too */
+    release_reservation(&rest);
+    release_reservation(&most);
+    end(&s);
+}
+
 static void the_total_is_told_where_there_is_no_room(void **state) {
     struct scene s = begin(*state, P);
     tn_reservation one;
@@ -121,6 +138,7 @@ static void bad_arguments(void **state) {
 static const struct CMUnitTest tests[] = {
     SPEC_BOTH(a_miss_has_those_of_its_plan),
     SPEC_BOTH(a_hit_has_its_own),
+    SPEC_BOTH(a_refused_hit_gives_back_what_it_has_charged),
     SPEC_BOTH(the_total_is_told_where_there_is_no_room),
     SPEC_BOTH(bad_arguments),
 };
