@@ -19,7 +19,8 @@
 #   schedules   more seeds of the order among what completes at the same time, and a million
 #               schedules in each program that explores them: about half an hour
 #   models      the models with the larger bounds too
-#   mutants     each broken step of the protocol is noticed
+#   mutants     each broken step of the protocol is noticed, and each broken rule
+#   drill       each weakened ordering and each claim that does not end is noticed
 #
 #   TN_BUILD_DIR           where to build (default: build/test)
 #   TN_JOBS                compile and test jobs (default: all processors)
@@ -209,21 +210,28 @@ row_models() {
 }
 
 row_mutants() {
-    sh "$root/tests/mutants/run.sh" -j "$jobs"
+    good=0
+    sh "$root/tests/mutants/run.sh" -j "$jobs" || good=1
+    sh "$root/tests/mutants/run.sh" -r -j "$jobs" || good=1
+    return "$good"
+}
+
+row_drill() {
+    sh "$root/tests/mutants/run.sh" -oc -j "$jobs"
 }
 
 case ${1:-} in
 -h | --help) usage 0 ;;
 --long)
     shift
-    [ $# -gt 0 ] || set -- soak properties field schedules models mutants
+    [ $# -gt 0 ] || set -- soak properties field schedules models mutants drill
     ;;
 esac
 [ $# -gt 0 ] || set -- plain asan tsan spec coverage checks
 for row in "$@"; do
     case $row in
     plain | asan | tsan | spec | coverage | checks) ;;
-    soak | properties | field | schedules | models | mutants) ;;
+    soak | properties | field | schedules | models | mutants | drill) ;;
     *)
         echo "test: no such row: $row" >&2
         usage 2 >&2

@@ -6,6 +6,11 @@
 #   tests/mutants/run.sh [OPTION...] [MUTANT...]     all mutants, or the named ones
 #
 #   -r         the mutants of rules/list.txt instead: rules of the specification, one line each
+#   -o         the drill of orderings instead: each ordered atomic operation of src/, weakened
+#   -c         the drill of claims instead: each place where a claim or a charge ends, left out.
+#              Both (-oc) print what caught which place, and a sum by detector (test, torture,
+#              schedule, weak memory, TSan, ASan, model); see drill/drill.py, which takes -a, -d, -j and
+#              globs over the names of places; -l lists them
 #   -a         all tests, and the names of those that notice; default: the tests that the patch
 #              names in its line `Caught-by:` (`spec.`: all of that folder), in this order, up to the
 #              first one that notices; of the torture tests the functions of its line `Torture:` (a
@@ -31,16 +36,20 @@ seeds=0
 sanitize=
 folder=
 rules=0
+drill=
+list=
 patches=$here
 
 usage() {
-    sed -n '3,22s/^# \{0,1\}//p' "$0" >&2
+    sed -n '3,27s/^# \{0,1\}//p' "$0" >&2
     exit 2
 }
 
-while getopts rat:n:s:d:j: option; do
+while getopts rocalt:n:s:d:j: option; do
     case $option in
     r) rules=1 ;;
+    o | c) drill=$drill$option ;;
+    l) list=-l ;;
     a) all=1 ;;
     t) regex=$OPTARG ;;
     n) seeds=$OPTARG ;;
@@ -51,6 +60,11 @@ while getopts rat:n:s:d:j: option; do
     esac
 done
 shift $((OPTIND - 1))
+if [ -n "$drill" ]; then
+    [ $all = 0 ] || list="$list -a"
+    # shellcheck disable=SC2086 # options
+    exec python3 "$here/drill/drill.py" -k "$drill" -j "$jobs" ${folder:+-d "$folder"} $list "$@"
+fi
 
 if [ -z "$folder" ]; then
     folder=$(mktemp -d)
@@ -113,7 +127,8 @@ functions() {
 # Programs of the tests that match: unit.lease is built as unit_lease.
 programs() {
     ctest --test-dir "$build" -N -R "$1" |
-        sed -n 's/^ *Test *#[0-9]*: \([a-z]*\)\.\([A-Za-z0-9_]*\).*/\1_\2/p'
+        sed -n 's/^ *Test *#[0-9]*: \([a-z]*\)\.\([A-Za-z0-9_]*\).*/\1_\2/p' |
+        sed 's/^schedule_weak_/schedule_/' | sort -u # the same program
 }
 
 # How many of the seeds 1..N make one of the torture programs fail: with_seeds TESTS PATCH.
