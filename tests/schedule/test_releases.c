@@ -149,10 +149,13 @@ static void reserve_until_closed(void *argument) {
     tn_reservation r;
     (void)argument;
     tn_status status = world_reserve(P, WORLD_BYTES, &r);
-    if (status == TN_OK)
-        world_unreserve(&r);
-    else
+    if (status != TN_OK) {
         SCHED_EQUAL(status, TN_ERR_CLOSED);
+        return;
+    }
+    sched_point();
+    SCHED_CHECK(!W.closed); /* a close waits for it, or it is refused */
+    world_unreserve(&r);
 }
 
 /* After it nobody has anything: not even a loan that is being made. */
