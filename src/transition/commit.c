@@ -67,7 +67,9 @@ static void charge_to_claim(tn__need *need) {
     need->claimed = true; /* settle_rest() gives it back */
 }
 
-/* ... and down after. The old objects are still there: whoever frees them needs the lock first. */
+/* ... and down after. The old objects are still there: whoever frees them needs the lock first. That
+ * their bytes come back has been said since they were to be removed: by show_removals(), or by the
+ * needs of the plan, which go on saying it up to tn__claims_step(). */
 static void lower(tn__run *run, tn__mat *const *mats, size_t count, removed *out) {
     tn__store *store = run->t->store;
     for (size_t i = 0; i < count; i++) {
@@ -77,7 +79,6 @@ static void lower(tn__run *run, tn__mat *const *mats, size_t count, removed *out
         out->one[i].bytes = mats[i]->charged_bytes;
         tn__owners_release(store, mats[i]->storages, mats[i]->storage_count);
         tn__ledger_reclaim(ledger, mats[i]->charged_bytes);
-        tn__ticket_frees(run->ticket, store, ledger);
     }
     out->count = count;
     if (run->temporary && !tn__in_place(run)) {

@@ -242,8 +242,9 @@ void tn__flow_load_done(tn__ticket *ticket, tn_status status) {
 static tn_status join(tn__trans *t, tn__ticket *ticket, tn__flight *flight) {
     tn_status status = TN_OK;
     TN__BRANCH(flow_joins_load);
+    /* Nobody need be told: who waits behind this ticket wants its value, so the load stops it, too; or
+     * bytes that it was judged to need, but what has a plan of its value in front is not judged. */
     unlink_ticket(&t->flow.waiting, ticket);
-    tn__flow_wake(t);
     while (!flight->done && status == TN_OK) {
         tn__cond_wait(&t->flow.changed, &t->store->lock);
         status = tn__life_enter_waited(t->life);
@@ -322,8 +323,8 @@ tn_status tn__flow_claim(tn__trans *t, tn__thread *thread, tn__ticket *ticket) {
 }
 
 void tn__flow_leave(tn__trans *t, tn__ticket *ticket) {
+    TN_ASSERT(!ticket->loading && !ticket->flight); /* those who joined have been told */
     unclaim_all(ticket);
-    tn__flow_load_done(ticket, TN_OK);
     unlink_ticket(&t->flow.in_flight, ticket);
     tn__flow_wake(t);
 }

@@ -114,8 +114,7 @@ tn_status tn__ring_enter(tn__ring *ring) {
 
 void tn__ring_leave(tn__ring *ring) {
     tn__lock(&ring->lock);
-    ring->users--;
-    tn__cond_broadcast(&ring->changed); /* shares have grown */
+    ring->users--; /* shares have grown; nobody waits for that, only for a free block */
     tn__unlock(&ring->lock);
 }
 

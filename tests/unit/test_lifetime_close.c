@@ -3,7 +3,7 @@
  * src/lifetime/close.c: close as a plan on the manager word against acquires, forced close, and the
  * callback guard against operations that are past the check (G39, M189, M236..M241).
  */
-#include "core_fixture.h"
+#include "claims_fixture.h"
 
 struct scene {
     struct spec *f;
@@ -183,6 +183,24 @@ static void forced_close_that_fails_opens_again(void **state) {
     release(&lease);
 }
 
+/* The books are even: neither reservations nor values are charged any longer (B2). */
+static void close_leaves_no_charge(void **state) {
+    static const uint32_t flags[] = {0, TN_CLOSE_FORCE};
+    for (int i = 0; i < 2; i++) {
+        struct scene s = scene_of(*state);
+        tn_reservation r = {NULL, 0};
+        if (flags[i])
+            r = reserve(s.m, P, 8, "detached");
+        expect_claimed(s.m, P, flags[i] ? 40 : 32, 0);
+        assert_ok(tn_manager_close(s.m, flags[i]));
+        expect_claimed(s.m, P, 0, 0);
+        expect_claimed(s.m, C0, 0, 0);
+        if (flags[i])
+            assert_ok(tn_reservation_release(&r)); /* silently (M150), and not once more */
+        expect_claimed(s.m, P, 0, 0);
+    }
+}
+
 /* A close inside a read section of the host program would wait for itself. */
 static void close_in_a_section_of_the_host_is_refused(void **state) {
     struct scene s = scene_of(*state);
@@ -297,6 +315,27 @@ static void guard_refuses_a_mutation_that_waited(void **state) {
     assert_true(resident(g.s.m, g.s.v, C1));
 }
 
+/* The same when it is a step of a plan that loads: nobody has been told since its admission. */
+static void guard_of_a_step_refuses_a_mutation_that_waited(void **state) {
+    struct guarded g = guarded_of(*state);
+    struct args dropping = {.m = g.s.m, .h = {g.s.v}, .at = P};
+    struct sequence plan;
+    struct op dropper = {.running = false};
+    NEED_POINTS();
+    g.source->hook = until_it_ended;
+    g.source->hook_context = &dropper;
+    FILL(&plan, g.s.m, ENSURE(g.unloaded, P), DROP(g.s.v, C0));
+    OP_START(&plan.op, run_sequence, &plan, TN__POINT_TAKEN); /* admitted, before its first step */
+    op_reach(&plan.op);
+    OP_START(&dropper, run_drop, &dropping, 0);
+    wait_until(flow_count(g.s.m, false) == 1);
+    op_go(&plan.op);
+    assert_status(op_end(&dropper), TN_ERR_REENTRANCY);
+    assert_status(op_end(&plan.op), TN_OK);
+    assert_replicas(g.s.m, g.s.v, P);
+    assert_replicas(g.s.m, g.unloaded, P);
+}
+
 static tn_status ensure_in_section(void *arg) {
     struct args *a = arg;
     tn__thread *thread = tn__thread_self();
@@ -347,11 +386,13 @@ static const struct CMUnitTest tests[] = {
     SPEC_BOTH(forced_close_waits_for_a_reader_and_refuses_it),
     SPEC_BOTH(forced_close_waits_for_a_release_that_records),
     SPEC_BOTH(forced_close_that_fails_opens_again),
+    SPEC_BOTH(close_leaves_no_charge),
     SPEC_BOTH(close_in_a_section_of_the_host_is_refused),
     SPEC_BOTH(close_of_two_threads_happens_once),
     SPEC_SERIAL(guard_waits_for_an_acquire_past_the_check),
     SPEC_SERIAL(guard_waits_for_a_release_that_records),
     SPEC_SERIAL(guard_refuses_a_mutation_that_waited),
+    SPEC_SERIAL(guard_of_a_step_refuses_a_mutation_that_waited),
     SPEC_SERIAL(guard_in_a_section_of_the_host_goes_down_again),
     SPEC_BOTH(destroy_tells_of_each_open_lifetime),
 };

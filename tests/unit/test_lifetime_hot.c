@@ -5,6 +5,7 @@
  */
 #include <tenure/controller.h>
 
+#include "controller/use_priv.h"
 #include "core_fixture.h"
 
 /* Values a, b, c resident at P, c also at H; a reservation's location is tracked by the budgets. */
@@ -242,6 +243,79 @@ static void use_without_room_leaves_nothing(void **state) {
     scene_end(&s);
 }
 
+/* The hot path alone, with what the use has prepared. */
+static bool hot_take(struct scene *s) {
+    tn_lease leases[2];
+    tn_reservation reservations[2];
+    assert_true(s->use->hot_ready);
+    if (!tn__hot_take(&s->use->hot, tn__ticks(), leases, reservations))
+        return false;
+    assert_true(tn__hot_end(&s->use->hot, leases, reservations));
+    return true;
+}
+
+static void total_of(tn_manager *m, tn_location at, uint64_t total) {
+    uint64_t got, claimed;
+    tn__ledger_read(tn__store_ledger(m->store, at), &got, &claimed);
+    assert_int_equal(got, total);
+    assert_int_equal(claimed, 0);
+}
+
+/* The second reservation does not fit: the bytes of the first are given back. By another thread, as
+ * a record of this one would be another's next. */
+static void take_without_room_gives_back_what_it_has_charged(void **state) {
+    struct scene s = scene_of(*state);
+    struct args rest = {.m = s.m, .at = N, .bytes = 64 - 32 - 3};
+    struct op op;
+    warm_up(&s);
+    if (!tn__load_rlx(&tn__fence_asymmetric))
+        TN_SKIP("no membarrier: there is no hot path");
+    assert_true(hot_take(&s));
+    OP_START(&op, run_reserve, &rest, 0);
+    assert_status(op_end(&op), TN_OK);
+    for (int i = 0; i < 2; i++)
+        assert_false(hot_take(&s));
+    total_of(s.m, P, 3 * 32);
+    total_of(s.m, N, 64 - 3);
+    release_reservation(&rest.reservation);
+    assert_true(hot_take(&s));
+    total_of(s.m, P, 3 * 32);
+    total_of(s.m, N, 32);
+    scene_end(&s);
+}
+
+#if TN_CHECKS
+static tn_manager *guarded;
+
+static void guard_it(enum tn__point point, void *object) {
+    (void)object;
+    if (point == TN__POINT_PINS_STORED)
+        tn__life_guard_raise(guarded->life);
+}
+#endif
+
+/* The manager is no longer open at the last look, behind the charge. */
+static void take_that_meets_a_guard_gives_back_what_it_has_charged(void **state) {
+    struct scene s = scene_of(*state);
+    warm_up(&s);
+    NEED_POINTS();
+    if (!tn__load_rlx(&tn__fence_asymmetric))
+        TN_SKIP("no membarrier: there is no hot path");
+    assert_true(hot_take(&s));
+#if TN_CHECKS
+    guarded = s.m;
+    tn__store_rlx(&tn__point_hook, guard_it);
+    assert_false(hot_take(&s));
+    tn__store_rlx(&tn__point_hook, NULL);
+#endif
+    tn__life_guard_lower(s.m->life);
+    total_of(s.m, P, 3 * 32);
+    total_of(s.m, N, 32);
+    assert_int_equal(reserved(s.m, P) + reserved(s.m, N), 0);
+    assert_true(hot_take(&s));
+    scene_end(&s);
+}
+
 /* Exit by another thread than the one that entered. */
 static void use_is_exited_by_another_thread(void **state) {
     struct scene s = scene_of(*state);
@@ -282,6 +356,8 @@ static const struct CMUnitTest tests[] = {
     SPEC_CONCURRENT(lease_of_several_with_one_taken_is_busy),
     SPEC_BOTH(use_hit_takes_all_at_once),
     SPEC_BOTH(use_without_room_leaves_nothing),
+    SPEC_BOTH(take_without_room_gives_back_what_it_has_charged),
+    SPEC_BOTH(take_that_meets_a_guard_gives_back_what_it_has_charged),
     SPEC_BOTH(use_is_exited_by_another_thread),
     SPEC_BOTH(use_of_a_closed_manager_is_refused),
 };

@@ -228,6 +228,52 @@ static void reserve_refused_by_the_guard_leaves_nothing(void **state) {
     assert_locations(m, P);
 }
 
+/* Bytes that a plan has claimed are the plan's again. */
+static void claimed_reserve_that_is_refused_leaves_the_claim(void **state) {
+    struct spec *f = *state;
+    tn_manager *m = MANAGER(f, {P, 100});
+    tn__ledger *ledger = tn__store_ledger(m->store, P);
+    tn_reservation r = {NULL, 0};
+    uint64_t total, claimed;
+    (void)own_slot(m);
+    assert_true(tn__ledger_claim(ledger, 10));
+    tn__life_guard_raise(m->life);
+    assert_status(tn__life_reserve_claimed(m->life, P, 10, "known", &r), TN_ERR_REENTRANCY);
+    tn__life_guard_lower(m->life);
+    assert_null(r.record);
+    tn__ledger_read(ledger, &total, &claimed);
+    assert_int_equal(total, 10);
+    assert_int_equal(claimed, 10);
+    tn__ledger_unclaim(ledger, 10);
+    ledger_of(m, P, 0);
+}
+
+/* A close that is decided refuses at the commit point, when the bytes are a charge already. */
+static void first_reserve_that_a_close_refuses_leaves_the_claim(void **state) {
+    struct spec *f = *state;
+    tn_manager *m = MANAGER(f);
+    tn__removal *plan = tn__removal_new(NULL, 0, 0);
+    tn__ledger *ledger = tn__store_ledger(m->store, C0);
+    tn_reservation r = {NULL, 0};
+    uint64_t total, claimed;
+    (void)own_slot(m);
+    assert_true(tn__ledger_claim(ledger, 10));
+    tn__store_rlx(&plan->decision, TN__TAKEN);
+    tn__store_rel(&m->life->gate->word, (uintptr_t)plan);
+    assert_status(tn__life_reserve_claimed(m->life, C0, 10, "claimed", &r), TN_ERR_CLOSED);
+    tn__ledger_read(ledger, &total, &claimed);
+    assert_int_equal(total, 10);
+    assert_int_equal(claimed, 10);
+    assert_status(tn__life_reserve(m->life, C1, 10, "its own", &r), TN_ERR_CLOSED);
+    tn__store_rel(&m->life->gate->word, TN__MANAGER_OPEN);
+    tn__free(plan);
+    assert_null(r.record);
+    tn__ledger_unclaim(ledger, 10);
+    ledger_of(m, C0, 0);
+    ledger_of(m, C1, 0);
+    assert_locations(m);
+}
+
 /* ---- What a reservation says -------------------------------------------------------------- */
 
 static void reservation_keeps_a_label_of_any_length(void **state) {
@@ -279,6 +325,8 @@ static const struct CMUnitTest tests[] = {
     SPEC_BOTH(first_reserves_of_many_threads_track_once),
     SPEC_CONCURRENT(first_reserve_that_does_not_fit_tracks_nothing),
     SPEC_SERIAL(reserve_refused_by_the_guard_leaves_nothing),
+    SPEC_SERIAL(claimed_reserve_that_is_refused_leaves_the_claim),
+    SPEC_BOTH(first_reserve_that_a_close_refuses_leaves_the_claim),
     SPEC_CONCURRENT(reservation_keeps_a_label_of_any_length),
     SPEC_CONCURRENT(reservations_are_listed_in_order_of_admission),
 };

@@ -11,6 +11,7 @@
 #include <tenure/sim.h>
 #include <xxhash.h>
 
+#include "value/ring.h"
 #include "value/value_priv.h"
 
 #define BYTES (UINT64_C(1) << 20)
@@ -24,6 +25,7 @@ static struct {
     uint64_t bytes_per_us; /* of the disk; 0: reads take no time */
     uint64_t disk_ns;      /* busy so far */
     int fail_read;         /* the n-th read from now fails; 0: none */
+    int enter_read;        /* before the n-th read from now another load enters the ring */
 } w;
 
 /* ---- The disk ---- */
@@ -33,6 +35,8 @@ static ssize_t disk_read(int descriptor, const struct iovec *pieces, int count, 
         errno = EIO;
         return -1;
     }
+    if (w.enter_read > 0 && --w.enter_read == 0 && tn__ring_enter(w.route.ring) != TN_OK)
+        return -1;
     ssize_t got = tn__file_system.read(descriptor, pieces, count, offset);
     uint64_t ns = w.bytes_per_us && got > 0 ? (uint64_t)got * 1000 / w.bytes_per_us : 0;
     w.disk_ns += ns;
@@ -246,6 +250,28 @@ static void failing_read_leaves_nothing(void **state) {
     world_close();
 }
 
+/* R3: another load comes when this one has all blocks. What is above its share goes back, and not one
+ * of them is lost. */
+static void blocks_above_the_share_are_given_back(void **state) {
+    tn_payload out;
+    uint32_t block[4];
+    (void)state;
+    world_open("dev:1 link=host:1GBps", 16384, 4);
+    tn_source source = file_source(BYTES);
+    w.enter_read = 8;
+    assert_ok(load(&source, BYTES, &out));
+    assert_int_equal(w.enter_read, 0);
+    check_and_destroy(out, BYTES);
+    tn__ring_leave(w.route.ring);
+    assert_ok(tn__ring_enter(w.route.ring));
+    for (uint32_t i = 0; i < 4; i++)
+        assert_true(tn__ring_take(w.route.ring, i, &block[i]));
+    for (uint32_t i = 0; i < 4; i++)
+        tn__ring_give(w.route.ring, block[i]);
+    tn__ring_leave(w.route.ring);
+    world_close();
+}
+
 static void corrupt_file_leaves_nothing(void **state) {
     tn_payload out = {NULL, NULL};
     (void)state;
@@ -323,6 +349,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(segments_are_scattered),
     cmocka_unit_test(machine_without_pinned_memory_stages_in_pageable_memory),
     cmocka_unit_test(failing_read_leaves_nothing),
+    cmocka_unit_test(blocks_above_the_share_are_given_back),
     cmocka_unit_test(corrupt_file_leaves_nothing),
     cmocka_unit_test(failing_destination_leaves_nothing),
     cmocka_unit_test(clean_up_that_fails_is_attached),

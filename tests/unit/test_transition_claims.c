@@ -91,6 +91,134 @@ static void bytes_that_the_rest_does_not_need_are_given_back(void **state) {
     expect_no_claims(m);
 }
 
+/* ---- Those who wait for bytes of a plan in flight -------------------------------------------- */
+
+/* Admitted, with all that it will remove taken; no step has run. */
+static void start_taken(struct sequence *q) {
+    OP_START(&q->op, run_sequence, q, TN__POINT_TAKEN);
+    op_reach(&q->op);
+}
+
+/* They go on when a step has freed the bytes, and do not wait for the end of the plan. */
+static void bytes_that_a_step_frees_wake_those_who_wait(void **state) {
+    struct spec *f = *state;
+    tn_manager *m = MANAGER(f, {P, 32});
+    tn_handle gone = register_src(m, spec_source(f)), slow = marked(f, m, N);
+    struct adopter a = {.m = m, .v = spec_v(f, P)};
+    struct sequence q;
+    struct op adopting;
+    NEED_POINTS();
+    ensure(m, gone, P);
+    arm();
+    FILL(&q, m, DROP(gone, P), ENSURE(slow, C0));
+    start_taken(&q);
+    OP_START(&adopting, run_adopt, &a, 0);
+    wait_until(flow_count(m, false) == 1);
+    op_go(&q.op);
+    stand_reached();
+    wait_until(atomic_load(&adopting.ended));
+    assert_false(atomic_load(&q.op.ended));
+    assert_status(op_end(&adopting), TN_OK);
+    go_on(false);
+    assert_status(op_end(&q.op), TN_OK);
+    assert_replicas(m, a.h, P);
+    expect_no_claims(m);
+}
+
+/* A direct removal in flight: its bytes may be there soon, so nobody is refused for them (M258). */
+static void bytes_that_an_action_removes_are_waited_for(void **state) {
+    struct spec *f = *state;
+    tn_manager *m = MANAGER(f, {P, 32});
+    struct args dropping = {.m = m, .h = {register_src(m, spec_source(f))}, .at = P};
+    struct adopter a = {.m = m, .v = spec_v(f, P)};
+    struct op dropper, adopting;
+    NEED_POINTS();
+    ensure(m, dropping.h[0], P);
+    OP_START(&dropper, run_drop, &dropping, TN__POINT_TAKEN);
+    op_reach(&dropper);
+    OP_START(&adopting, run_adopt, &a, 0);
+    op_wait_until(&adopting, flow_count(m, false) == 1);
+    assert_status(op_end(&dropper), TN_OK);
+    assert_status(op_end(&adopting), TN_OK);
+    expect_no_claims(m);
+}
+
+static void ask_for_room(void *context, const void *data) {
+    struct adopter *a = ((void **)context)[0];
+    struct op *adopting = ((void **)context)[1];
+    (void)data;
+    if (adopting->running)
+        return;
+    OP_START(adopting, run_adopt, a, 0);
+    wait_until(flow_count(a->m, false) == 1 || atomic_load(&adopting->ended));
+}
+
+/* The same while the storage is being freed, behind the commit: of an action, and of a step. */
+static void bytes_whose_storage_is_being_freed_are_waited_for(void **state) {
+    struct spec *f = *state;
+    for (int step = 0; step < 2; step++) {
+        tn_manager *m = MANAGER(f, {P, 32});
+        tn_handle gone = register_src(m, spec_source(f));
+        struct adopter a = {.m = m, .v = spec_v(f, P)};
+        struct op adopting = {.running = false};
+        struct sequence q;
+        ensure(m, gone, P);
+        tt_on_destroy(ask_for_room, (void *[]){&a, &adopting});
+        FILL(&q, m, DROP(gone, P));
+        if (step)
+            assert_status(run_sequence(&q), TN_OK);
+        else
+            drop(m, gone, P);
+        tt_on_destroy(NULL, NULL);
+        assert_true(adopting.running);
+        assert_status(op_end(&adopting), TN_OK);
+        assert_replicas(m, a.h, P);
+        expect_no_claims(m);
+    }
+}
+
+static tn_status run_scope_entry(void *arg) { return tn_scope_enter(arg); }
+
+/* Claimed bytes that become a reservation's are no longer worth waiting for: who does is refused then,
+ * and not when the plan is over. */
+static void bytes_that_are_reserved_wake_those_who_wait(void **state) {
+    struct spec *f = *state;
+    tn_manager *m = MANAGER(f, {N, 32});
+    tn_handle gone = register_src(m, spec_source(f)), slow = marked(f, m, P);
+    const tn_action enter[] = {ENSURE(slow, C0), DROP(gone, P)};
+    const tn_reservation_spec reserved_there[] = {{N, 32, "room"}};
+    tn_plan_spec spec = TN_PLAN_SPEC_INIT;
+    tn_plan *plan = NULL;
+    tn_scope *scope = NULL;
+    struct args ensuring = {.m = m, .h = {adopt_rep(f, m, P)}, .at = N};
+    struct op entry, ensurer;
+    NEED_POINTS();
+    ensure(m, gone, P);
+    spec.name = "scope";
+    spec.reservations = reserved_there;
+    spec.enter = enter;
+    spec.reservation_count = 1;
+    spec.enter_count = 2;
+    assert_ok(tn_plan_create(&spec, &plan));
+    assert_ok(tn_scope_create(m, plan, NULL, &scope));
+    arm();
+    OP_START(&entry, run_scope_entry, scope, TN__POINT_TAKEN);
+    op_reach(&entry);
+    OP_START(&ensurer, run_ensure, &ensuring, 0);
+    op_wait_until(&ensurer, flow_count(m, false) == 1);
+    op_go(&entry);
+    stand_reached();
+    wait_until(atomic_load(&ensurer.ended));
+    assert_status(op_end(&ensurer), TN_ERR_BUDGET);
+    assert_false(atomic_load(&entry.ended));
+    go_on(false);
+    assert_status(op_end(&entry), TN_OK);
+    assert_ok(tn_scope_close(scope));
+    assert_ok(tn_scope_destroy(scope));
+    tn_plan_destroy(plan);
+    expect_no_claims(m);
+}
+
 /* ---- Replicas that a plan makes or keeps, and removes later --------------------------------- */
 
 static void expect_busy(tn_manager *m, tn_handle h, tn_location at) {
@@ -171,6 +299,10 @@ static const struct CMUnitTest tests[] = {
     SPEC_BOTH(bytes_freed_inside_a_plan_stay_claimed),
     SPEC_BOTH(bytes_of_a_plan_that_fails_go_to_those_who_wait),
     SPEC_BOTH(bytes_that_the_rest_does_not_need_are_given_back),
+    SPEC_CONCURRENT(bytes_that_a_step_frees_wake_those_who_wait),
+    SPEC_BOTH(bytes_that_an_action_removes_are_waited_for),
+    SPEC_BOTH(bytes_whose_storage_is_being_freed_are_waited_for),
+    SPEC_CONCURRENT(bytes_that_are_reserved_wake_those_who_wait),
     SPEC_BOTH(replica_that_its_plan_removes_later_is_never_lent),
     SPEC_BOTH(replica_of_a_plan_that_fails_is_lent_afterwards),
     SPEC_BOTH(replica_that_is_to_go_is_taken_from_the_start),

@@ -337,6 +337,32 @@ static void small_plan_waits_behind_a_big_one_at_its_location(void **state) {
     claimed(s->m, N, 0, 0);
 }
 
+/* A plan that gets in flight lets those go on that waited behind it for bytes of the same location,
+ * and not only when it leaves. */
+static void plan_that_gets_in_flight_wakes_those_behind_it(void **state) {
+    struct scene *s = scene_of(*state);
+    struct plan *p = s->plans;
+    for (int i = 0; i < 3; i++) {
+        claims_handle(&p[i], 5 + (uint64_t)i);
+        p[i].bytes[0] = i == 2 ? 10 : 60;
+    }
+    launch(&p[0]);
+    queue(&p[1], 0);
+    tn__lock(&s->m->store->lock);
+    p[1].rechecks = 1; /* it keeps its place, and its bytes are known, while it looks */
+    p[1].slow_look = true;
+    tn__unlock(&s->m->store->lock);
+    assert_status(land(&p[0]), TN_OK);
+    wait_until(atomic_load(&p[1].looking));
+    queue(&p[2], 1);
+    sem_post(&p[1].leave);
+    wait_until(atomic_load(&p[2].admitted) != 0);
+    assert_int_equal(atomic_load(&p[1].admitted), 2);
+    assert_status(land(&p[1]), TN_OK);
+    assert_status(land(&p[2]), TN_OK);
+    claimed(s->m, P, 0, 0);
+}
+
 /* ---- Judging ----------------------------------------------------------------------------- */
 
 static void plan_that_is_judged_on_old_news_looks_again(void **state) {
@@ -541,6 +567,7 @@ static const struct CMUnitTest tests[] = {
     SPEC_BOTH(optional_need_that_does_not_fit_is_left_out),
     SPEC_CONCURRENT(optional_need_waits_while_others_claim),
     SPEC_CONCURRENT(small_plan_waits_behind_a_big_one_at_its_location),
+    SPEC_CONCURRENT(plan_that_gets_in_flight_wakes_those_behind_it),
     SPEC_BOTH(plan_that_is_judged_on_old_news_looks_again),
     SPEC_BOTH(plan_whose_second_look_fails_leaves_the_queue),
     SPEC_BOTH(plan_whose_second_look_fails_wakes_those_behind_it),

@@ -218,6 +218,45 @@ static void ensures_of_one_value_share_its_failure(void **state) {
     tn__mutex_fini(&l.lock);
 }
 
+static uint32_t flight_refs(tn_manager *m) {
+    tn__lock(&m->store->lock);
+    tn__flight *flight = m->trans->flow.in_flight->flight;
+    uint32_t refs = flight ? flight->refs : 0;
+    tn__unlock(&m->store->lock);
+    return refs;
+}
+
+static void copy_until_told(void *context, const void *data) {
+    (void)data;
+    while (!atomic_load((atomic_bool *)context))
+        pause_shortly();
+}
+
+/* Who has joined a load is told when it is over, not when the copy behind it is: so it has a place in
+ * the queue from then on. */
+static void joined_ensure_queues_as_soon_as_the_load_is_over(void **state) {
+    struct spec *f = *state;
+    tn_manager *m = MANAGER(f);
+    tt_source *source = spec_source(f);
+    struct args x = {.m = m, .h = {register_src(m, source)}, .at = C0}, y = x;
+    atomic_bool go = false, copied = false;
+    struct op loader, joiner;
+    source->hook = until_told;
+    source->hook_context = &go;
+    tt_on_copy(copy_until_told, &copied);
+    OP_START(&loader, run_ensure, &x, 0);
+    wait_until(atomic_load(&source->calls) == 1);
+    OP_START(&joiner, run_ensure, &y, 0);
+    wait_until(flight_refs(m) == 2);
+    atomic_store(&go, true);
+    op_wait_until(&joiner, flow_count(m, false) == 1);
+    assert_false(atomic_load(&loader.ended));
+    atomic_store(&copied, true);
+    assert_status(op_end(&loader), TN_OK);
+    assert_status(op_end(&joiner), TN_OK);
+    assert_int_equal(atomic_load(&source->calls), 1);
+}
+
 /* A value that is discarded while an ensure waits for it: the second look says so. */
 static void ensure_that_waited_for_a_discard_is_refused(void **state) {
     struct spec *f = *state;
@@ -405,6 +444,7 @@ static const struct CMUnitTest tests[] = {
     SPEC_BOTH(bytes_are_given_back_after_the_storage),
     SPEC_CONCURRENT(ensures_of_one_missing_value_load_once),
     SPEC_CONCURRENT(ensures_of_one_value_share_its_failure),
+    SPEC_CONCURRENT(joined_ensure_queues_as_soon_as_the_load_is_over),
     SPEC_BOTH(ensure_that_waited_for_a_discard_is_refused),
     SPEC_BOTH(drop_that_waited_looks_at_protections_again),
     SPEC_BOTH(refusal_by_placement_waits_its_turn),
