@@ -4,7 +4,7 @@
  * with one in flight, or with an earlier *waiting* one, waits. A plan whose bytes do not fit
  * waits only while plans in flight hold bytes at that location (claims, the temporary charge of a
  * load, or what they will remove themselves), then it is judged again and, if need be, refused
- * (M258). Everyone who leaves the queue or settles broadcasts.
+ * (M258). Everyone who leaves the queue or settles broadcasts, but for who joins a load.
  *
  * No deadlock: a plan in flight has all its claims and waits for no other plan; a plan that waits
  * has none. A thread inside a source callback belongs to a plan in flight: in TN_MODE_CONCURRENT
@@ -242,8 +242,9 @@ void tn__flow_load_done(tn__ticket *ticket, tn_status status) {
 static tn_status join(tn__trans *t, tn__ticket *ticket, tn__flight *flight) {
     tn_status status = TN_OK;
     TN__BRANCH(flow_joins_load);
-    /* Nobody need be told: who waits behind this ticket wants its value, so the load stops it, too; or
-     * bytes that it was judged to need, but what has a plan of its value in front is not judged. */
+    /* Nobody need be told: who waits behind this ticket for its value waits for the load, too; and for
+     * its bytes nobody does, as it has never been judged: one with its value's plan in front is not,
+     * and one that was lets no other plan of its value pass. */
     unlink_ticket(&t->flow.waiting, ticket);
     while (!flight->done && status == TN_OK) {
         tn__cond_wait(&t->flow.changed, &t->store->lock);

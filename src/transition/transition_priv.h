@@ -78,7 +78,8 @@ typedef struct tn__judge {
 } tn__judge;
 
 typedef struct tn__flow {
-    /* broadcast by everyone who leaves the queue, settles, or raises the guard */
+    /* broadcast by everyone who leaves the queue (but to join a load), settles, ends a load, or raises
+     * the guard */
     tn__cond changed;
     tn__ticket *waiting; /* oldest first */
     tn__ticket *in_flight;
