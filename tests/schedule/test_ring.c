@@ -57,10 +57,19 @@ static void ring_two_blocks_body(void) {
 }
 SCENARIO(ring_two_blocks, 10)
 
-/* Enough for all: they wait only while one of them makes the memory. */
+/* They wait only while one of them makes the memory, and then for no block of it. */
+static void enter_and_leave(void *argument) {
+    (void)argument;
+    SCHED_OK(tn__ring_enter(ring));
+    SCHED_EQUAL(tn__ring_at(ring).kind, TN_LOCATION_PINNED);
+    sched_point();
+    tn__ring_leave(ring);
+}
+
 static void ring_is_made_once_body(void) {
     ring_begin(4);
-    RUN({"first", load, NULL}, {"second", load, NULL});
+    RUN({"first", enter_and_leave, NULL}, {"second", enter_and_leave, NULL},
+        {"third", enter_and_leave, NULL});
     ring_end(4);
 }
 SCENARIO(ring_is_made_once, 10)
