@@ -52,7 +52,8 @@ static void acquire_past_its_pins_aborts_the_close(void **state) {
     release(&s.reading.lease);
 }
 
-/* The reader fails without ever looking at the manager word: the close goes on. */
+/* The reader fails without ever looking at the manager word: the close goes on, and may be over when
+ * the reader reports. */
 static void acquire_that_fails_does_not_stop_the_close(void **state) {
     struct scene s = scene_of(*state);
     tn__mat *mat = mat_of(s.m, s.v, C0);
@@ -65,7 +66,9 @@ static void acquire_that_fails_does_not_stop_the_close(void **state) {
     tn__store_rel(&mat->state, (uintptr_t)taken);
     OP_START(&closer, run_close, &s.closing, 0);
     op_wait_until(&closer, closing_at(&s, TN__TRYING));
-    assert_status(op_end(&reader), TN_ERR_UNAVAILABLE);
+    tn_status status = op_end(&reader);
+    if (status != TN_ERR_CLOSED)
+        assert_status(status, TN_ERR_UNAVAILABLE);
     assert_status(op_end(&closer), TN_OK);
     assert_int_equal(word_of(&s), TN__MANAGER_CLOSED);
     tn__free(taken);
