@@ -102,12 +102,12 @@ static void start_taken(struct sequence *q) {
 /* They go on when a step has freed the bytes, and do not wait for the end of the plan. */
 static void bytes_that_a_step_frees_wake_those_who_wait(void **state) {
     struct spec *f = *state;
+    NEED_POINTS();
     tn_manager *m = MANAGER(f, {P, 32});
     tn_handle gone = register_src(m, spec_source(f)), slow = marked(f, m, N);
     struct adopter a = {.m = m, .v = spec_v(f, P)};
     struct sequence q;
     struct op adopting;
-    NEED_POINTS();
     ensure(m, gone, P);
     arm();
     FILL(&q, m, DROP(gone, P), ENSURE(slow, C0));
@@ -128,11 +128,11 @@ static void bytes_that_a_step_frees_wake_those_who_wait(void **state) {
 /* A direct removal in flight: its bytes may be there soon, so nobody is refused for them (M258). */
 static void bytes_that_an_action_removes_are_waited_for(void **state) {
     struct spec *f = *state;
+    NEED_POINTS();
     tn_manager *m = MANAGER(f, {P, 32});
     struct args dropping = {.m = m, .h = {register_src(m, spec_source(f))}, .at = P};
     struct adopter a = {.m = m, .v = spec_v(f, P)};
     struct op dropper, adopting;
-    NEED_POINTS();
     ensure(m, dropping.h[0], P);
     OP_START(&dropper, run_drop, &dropping, TN__POINT_TAKEN);
     op_reach(&dropper);
@@ -183,6 +183,7 @@ static tn_status run_scope_entry(void *arg) { return tn_scope_enter(arg); }
  * and not when the plan is over. */
 static void bytes_that_are_reserved_wake_those_who_wait(void **state) {
     struct spec *f = *state;
+    NEED_POINTS();
     tn_manager *m = MANAGER(f, {N, 32});
     tn_handle gone = register_src(m, spec_source(f)), slow = marked(f, m, P);
     const tn_action enter[] = {ENSURE(slow, C0), DROP(gone, P)};
@@ -192,7 +193,6 @@ static void bytes_that_are_reserved_wake_those_who_wait(void **state) {
     tn_scope *scope = NULL;
     struct args ensuring = {.m = m, .h = {adopt_rep(f, m, P)}, .at = N};
     struct op entry, ensurer;
-    NEED_POINTS();
     ensure(m, gone, P);
     spec.name = "scope";
     spec.reservations = reserved_there;
