@@ -76,11 +76,15 @@ build() {
 tests() {
     dir=$base/$1
     length=$2
+    seconds=${TN_TORTURE_SECONDS:-} # none: each test's own
+    case $1 in
+    asan | tsan) seconds=${seconds:-1} ;;
+    esac
     shift 2
     rm -rf "$dir/results"
     mkdir -p "$dir/results"
     {
-        TN_RESULTS_DIR=$dir/results TN_PROPERTY_SEQUENCES=$length \
+        TN_RESULTS_DIR=$dir/results TN_PROPERTY_SEQUENCES=$length TN_TORTURE_SECONDS=$seconds \
             ctest --test-dir "$dir" --output-on-failure --no-tests=error -j "$jobs" "$@" 2>&1 ||
             echo $? >"$dir/ctest.rc"
     } | tee "$dir/ctest.log"

