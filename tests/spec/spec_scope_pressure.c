@@ -122,13 +122,25 @@ static const char *leave(struct pressure *x, tn_scope *s) {
     return NULL;
 }
 
+/* Enter a random scope. One that a callback has kept out is over and was none: then another. */
+static const char *enter(struct pressure *x, uint64_t *state, tn_scope **out, tn_status *status) {
+    for (;;) {
+        TN_WORKER_STATUS(make(x, state, out), TN_OK);
+        *status = tn_scope_enter(*out);
+        if (!guarded(x, *status))
+            return NULL;
+        TN_WORKER_STATUS(tn_scope_destroy(*out), TN_OK);
+        sched_yield();
+    }
+}
+
 static const char *one_scope(struct pressure *x, uint64_t *state) {
     tn_scope *s = NULL;
     tn_status status;
-    const char *text = NULL;
+    const char *text = enter(x, state, &s, &status);
 
-    TN_WORKER_STATUS(make(x, state, &s), TN_OK);
-    status = tn_scope_enter(s);
+    if (text != NULL)
+        return text;
     if (status == TN_OK) {
         atomic_fetch_add(&x->entered, 1);
         text = body(x, state);
@@ -136,7 +148,7 @@ static const char *one_scope(struct pressure *x, uint64_t *state) {
             text = leave(x, s);
     } else if (status == TN_ERR_PLAN) {
         atomic_fetch_add(&x->refused, 1);
-    } else if (!guarded(x, status)) {
+    } else {
         text = tn_test_text("an entry ended in %s: %s", tn_status_name(status),
                             tn_last_error()->message);
     }
@@ -236,7 +248,7 @@ static void random_scopes_beside_others(void **state) {
     tt_on_copy(NULL, NULL);
     print_message("%u scopes, %u refused, %u exits failed\n", atomic_load(&x.entered),
                   atomic_load(&x.refused), atomic_load(&x.broken_exits));
-    assert_true(atomic_load(&x.entered) > 0);
+    assert_true(atomic_load(&x.entered) > 50);
     assert_quiet(&x);
     for (int i = 0; i < VALUES; i++) /* and every value can go */
         discard(x.m, x.h[i]);
