@@ -27,8 +27,8 @@ struct work {
 void tn__store_note_garbage(tn__store *s) {
     /* [no-order] a count that became 0 precedes it ([version-ref] is an acquire, too), and between
      * the collector's taking of the mark and its look at the counts lies a grace period, which is a
-     * fence of every thread: a pin that is given back while a collect begins is seen by it, or announced
-     * for the next. */
+     * fence of every thread where membarrier can be had: a pin that is given back while a collect
+     * begins is seen by it, or announced for the next. Elsewhere it may wait for the next publish. */
     tn__store_rlx(&s->garbage, 1);
 }
 
