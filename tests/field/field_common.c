@@ -27,13 +27,6 @@ bool field_soak(void) { return tn_test_env_u64("TN_FIELD_SOAK", 0) != 0; }
 
 uint64_t field_number(uint64_t usual, uint64_t soak) { return field_soak() ? soak : usual; }
 
-uint64_t field_cpu_ns(void) {
-    struct timespec t;
-
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (uint64_t)t.tv_sec * 1000 * MS + (uint64_t)t.tv_nsec;
-}
-
 void field_time(const char *what, uint64_t ns, uint64_t limit_ns) {
     print_message("    %s: %llu us, at most %llu\n", what, (unsigned long long)ns / 1000,
                   (unsigned long long)limit_ns / 1000);

@@ -50,8 +50,6 @@ uint64_t field_number(uint64_t usual, uint64_t soak);
 #else
 #define FIELD_RELEASE 0
 #endif
-/** Processor time of this thread: what else the machine does matters less. */
-uint64_t field_cpu_ns(void);
 /** Print a time; in release builds it is below the limit, else the test fails. */
 void field_time(const char *what, uint64_t ns, uint64_t limit_ns);
 

@@ -182,7 +182,7 @@ struct pace {
 static const char *lease_often(int index, void *arg) {
     struct pace *p = arg;
     struct slow *x = p->slow;
-    uint64_t began = field_cpu_ns();
+    uint64_t began = tn_test_cpu_ns();
 
     for (int i = 0; i < LEASES; i++) {
         tn_lease lease;
@@ -191,7 +191,7 @@ static const char *lease_often(int index, void *arg) {
             tn_manager_acquire(x->m, &x->resident[(index + i) % 64], 1, P, NULL, &lease), TN_OK);
         TN_WORKER_STATUS(tn_lease_release(&lease, 0), TN_OK);
     }
-    atomic_fetch_add(&p->cpu_ns, field_cpu_ns() - began);
+    atomic_fetch_add(&p->cpu_ns, tn_test_cpu_ns() - began);
     return NULL;
 }
 

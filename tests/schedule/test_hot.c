@@ -29,18 +29,10 @@ static void hot_drop_body(void) {
 }
 SCENARIO(hot_drop, 80)
 
-static void close_it(void *argument) {
-    (void)argument;
-    tn_status status = tn_manager_close(W.m, 0);
-    SCHED_CHECK(status == TN_OK || status == TN_ERR_IN_USE);
-    SCHED_CHECK(status != TN_OK || W.loans == 0);
-    W.closed = status == TN_OK;
-}
-
 static void hot_close_body(void) {
     world_begin(TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 4, 4, 4);
     world_on_host(2);
-    RUN({"hot", borrow_two_warm, NULL}, {"close", close_it, NULL});
+    RUN({"hot", borrow_two_warm, NULL}, {"close", world_close, NULL});
     world_end();
 }
 SCENARIO(hot_close, 40)

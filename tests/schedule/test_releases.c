@@ -154,24 +154,14 @@ static void reserve_until_closed(void *argument) {
         return;
     }
     sched_point();
-    SCHED_CHECK(!W.closed); /* a close waits for it, or it is refused */
     world_unreserve(&r);
-}
-
-/* After it nobody has anything: not even a loan that is being made. */
-static void close_it(void *argument) {
-    (void)argument;
-    tn_status status = tn_manager_close(W.m, 0);
-    SCHED_CHECK(status == TN_OK || status == TN_ERR_IN_USE);
-    SCHED_CHECK(status != TN_OK || W.loans == 0);
-    W.closed = status == TN_OK;
 }
 
 static void close_acquire_body(void) {
     world_begin(TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 4, 4, 4);
     world_on_host(1);
     RUN({"borrow", borrow_until_closed, NULL}, {"reserve", reserve_until_closed, NULL},
-        {"close", close_it, NULL});
+        {"close", world_close, NULL});
     world_end();
 }
 SCENARIO(close_acquire, 60)
@@ -191,7 +181,7 @@ static void close_fallback_body(void) {
     sched_without_membarrier();
     world_begin(TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 4, 4, 4);
     world_on_host(1);
-    RUN({"borrow", borrow_before_close, NULL}, {"close", close_it, NULL});
+    RUN({"borrow", borrow_before_close, NULL}, {"close", world_close, NULL});
     world_end();
 }
 SCENARIO(close_fallback, 40)

@@ -86,6 +86,10 @@ void world_return(const loan *l, uint32_t flags);
 /* Borrow one, look twice with a point between, return. */
 tn_status world_visit(uint32_t value, tn_location at);
 
+/* A thread: close without force, which is refused while somebody has something; after it nobody has:
+ * not even a loan that is being made. */
+void world_close(void *unused);
+
 /* The threads that call it only remove from now on: what they take is poisoned at once. */
 void world_only_removes(bool on);
 

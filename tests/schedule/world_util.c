@@ -202,13 +202,25 @@ tn_status world_actions(const tn_action *actions, size_t count, uint64_t effects
 tn_status world_reserve(tn_location at, uint64_t bytes, tn_reservation *out) {
     tn_status status = tn_manager_reserve(W.m, at, bytes, "world", out);
     MAY_BE(status);
+    SCHED_CHECK(status != TN_OK || !W.closed);
     W.lifetimes += status == TN_OK;
     return status;
 }
 
 void world_unreserve(const tn_reservation *reservation) {
+    SCHED_CHECK(!W.closed); /* a close waited for it, or it was refused */
     SCHED_OK(tn_reservation_release(reservation));
     W.lifetimes++;
+}
+
+/* ---- Close ---- */
+
+void world_close(void *unused) {
+    (void)unused;
+    tn_status status = tn_manager_close(W.m, 0);
+    SCHED_CHECK(status == TN_OK || status == TN_ERR_IN_USE);
+    SCHED_CHECK(status != TN_OK || W.loans == 0);
+    W.closed = status == TN_OK;
 }
 
 /* ---- Leases ---- */

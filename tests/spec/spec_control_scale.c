@@ -7,7 +7,6 @@
 
 #include <stdio.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 /* ---- Worlds of many values ------------------------------------------------------------------- */
@@ -38,12 +37,7 @@ static uint64_t explored(const tn_decision *d) {
     return head.explored_states;
 }
 
-static double seconds(void) {
-    struct timespec t;
-
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t); /* a loaded machine is no fault */
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
+static double seconds(void) { return (double)tn_test_cpu_ns() * 1e-9; }
 
 /* ---- Determinism ----------------------------------------------------------------------------- */
 

@@ -102,23 +102,17 @@ static tn_status held_up(void *context, const tn_load_request *request) {
     return TN_OK;
 }
 
-static uint64_t cpu_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* The least CPU time of a batch of lease pairs: what others do on the machine only adds to it. */
 static const char *least(struct flight *f, int batches, uint64_t *out) {
     *out = UINT64_MAX;
     for (int b = 0; b < batches; b++) {
-        uint64_t begun = cpu_ns();
+        uint64_t begun = tn_test_cpu_ns();
         for (int i = 0; i < 2000; i++) {
             tn_lease lease;
             TN_WORKER_STATUS(tn_manager_acquire(f->m, &f->warm, 1, P, NULL, &lease), TN_OK);
             TN_WORKER_STATUS(tn_lease_release(&lease, 0), TN_OK);
         }
-        uint64_t spent = cpu_ns() - begun;
+        uint64_t spent = tn_test_cpu_ns() - begun;
         *out = spent < *out ? spent : *out;
     }
     return NULL;

@@ -76,6 +76,13 @@ uint64_t tn_test_env_u64(const char *name, uint64_t fallback) {
     return errno != 0 || *end != '\0' ? fallback : value;
 }
 
+uint64_t tn_test_cpu_ns(void) {
+    struct timespec t;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+}
+
 char *tn_test_text(const char *format, ...) {
     va_list args;
     char *text = NULL;

@@ -38,6 +38,9 @@ uint64_t tn_test_seed(void);
 /** The number in environment variable `name`, or `fallback` when unset, empty or not a number. */
 uint64_t tn_test_env_u64(const char *name, uint64_t fallback);
 
+/** Processor time of this thread in nanoseconds: what else the machine does matters less. */
+uint64_t tn_test_cpu_ns(void);
+
 /**
  * A fresh empty folder, removed with its contents when the program ends. Each call makes another
  * one; the text stays valid until the program ends. Fails the test when none can be made.

@@ -28,6 +28,14 @@
 #include "manager/manager_internal.h"
 #include "transition/transition_priv.h"
 
+static inline void at_points(void (*hook)(enum tn__point point, void *object)) {
+#if TN_CHECKS
+    tn__store_rlx(&tn__point_hook, hook);
+#else
+    (void)hook;
+#endif
+}
+
 #define NEED_POINTS()                                                                              \
     do {                                                                                           \
         if (!TN_CHECKS)                                                                            \
@@ -145,9 +153,7 @@ static inline void op_start(struct op *op, tn_status (*run)(void *), void *arg,
         op->stops[i] = stops[i];
     sem_init(&op->reached, 0, 0);
     sem_init(&op->go, 0, 0);
-#if TN_CHECKS
-    tn__store_rlx(&tn__point_hook, op_point);
-#endif
+    at_points(op_point);
     assert_int_equal(pthread_create(&op->thread, NULL, op_main, op), 0);
     tn_test_under_way(1);
 }

@@ -50,20 +50,14 @@ static void add_many(text *t, unsigned count, const char *places) {
 #define STACK_BYTES (64u << 10)
 #endif
 
-static uint64_t cpu_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* Decide with a limit of states that the plain walk is far above. Returns the states visited, 0 if
  * the request is infeasible. */
 static uint64_t decide(struct spec *f, const scenario *of) {
     world *w = world_begin(f, of);
     tn_decision *d = NULL;
-    uint64_t states = 0, began = cpu_ns();
+    uint64_t states = 0, began = tn_test_cpu_ns();
     tn_status status = world_decide_for(w, w->controller, of->need, of->reserve, &d);
-    uint64_t took = cpu_ns() - began;
+    uint64_t took = tn_test_cpu_ns() - began;
     if (took > MOST_NS)
         fail_msg("%llu ns", (unsigned long long)took);
     if (status == TN_OK) {

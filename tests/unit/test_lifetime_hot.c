@@ -290,7 +290,6 @@ static void take_without_room_gives_back_what_it_has_charged(void **state) {
     scene_end(&s);
 }
 
-#if TN_CHECKS
 static tn_manager *guarded;
 
 static void guard_it(enum tn__point point, void *object) {
@@ -298,7 +297,6 @@ static void guard_it(enum tn__point point, void *object) {
     if (point == TN__POINT_PINS_STORED)
         tn__life_guard_raise(guarded->life);
 }
-#endif
 
 /* The manager is no longer open at the last look, behind the charge. */
 static void take_that_meets_a_guard_gives_back_what_it_has_charged(void **state) {
@@ -306,12 +304,10 @@ static void take_that_meets_a_guard_gives_back_what_it_has_charged(void **state)
     struct scene s = scene_of(*state);
     need_hot_path(&s);
     assert_true(hot_take(&s));
-#if TN_CHECKS
     guarded = s.m;
-    tn__store_rlx(&tn__point_hook, guard_it);
+    at_points(guard_it);
     assert_false(hot_take(&s));
-    tn__store_rlx(&tn__point_hook, NULL);
-#endif
+    at_points(NULL);
     tn__life_guard_lower(s.m->life);
     total_of(s.m, P, 3 * 32);
     total_of(s.m, N, 32);

@@ -6,14 +6,6 @@
  */
 #include "core_fixture.h"
 
-static void at_points(void (*hook)(enum tn__point point, void *object)) {
-#if TN_CHECKS
-    tn__store_rlx(&tn__point_hook, hook);
-#else
-    (void)hook; /* its tests are skipped: NEED_POINTS() */
-#endif
-}
-
 /* ---- A callback, then an operation that it had kept out ([manager-word]) ---------------------- */
 
 enum { HOST, SEVERAL, RESERVE, RELEASE, VERSION, OPERATIONS };

@@ -3,10 +3,7 @@
  * src/transition/admit.c: a plan that loses what it wants to remove between its look and its claim,
  * each time (M171, M256). It is refused like one that found it protected, and nothing is left.
  */
-#include "spec_common.h"
-
-#include "base/atomic.h"
-#include "base/base_internal.h"
+#include "core_fixture.h"
 
 /* A reader that is there whenever the plan claims, and gone whenever it looks. */
 static struct reader {
@@ -53,22 +50,15 @@ static tn_status run_watched(const tn_action *actions, size_t count) {
     tn_status status;
 
     watched = true;
-#if TN_CHECKS
-    tn__store_rlx(&tn__point_hook, at_point);
-#else
-    (void)at_point;
-#endif
+    at_points(at_point);
     status = tn_manager_execute_actions(reader.m, "unlucky", actions, count, NULL, NULL);
-#if TN_CHECKS
-    tn__store_rlx(&tn__point_hook, NULL);
-#endif
+    at_points(NULL);
     watched = false;
     return status;
 }
 
 static void prepare(struct spec *f, bool holds) {
-    if (!TN_CHECKS)
-        TN_SKIP("tests stop at points in builds with TN_CHECKS=ON only");
+    NEED_POINTS();
     memset(&reader, 0, sizeof(reader));
     reader.m = MANAGER(f);
     reader.h = adopt_rep(f, reader.m, P);
