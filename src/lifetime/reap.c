@@ -16,7 +16,7 @@ static size_t copy_events(tn__record *record, uint64_t word, size_t from, tn_eve
         count = events->room;
     size_t n = 0;
     for (size_t i = from; i < count && n < room; i++) {
-        tn__event *event = tn__load_rlx(&events->event[i]);
+        tn__event *event = tn__load_acq(&events->event[i]); /* [event-shown] */
         if (event)
             out[n++] = event->native;
     }

@@ -129,7 +129,10 @@ static tn_status record_all(ending *e, tn__stream_node *nodes) {
             give_events(e, n);
             return status;
         }
-        tn__store_rlx(&events->event[n++], event);
+        /* [event-shown] release. Pairs: acquire in copy_events(). Orders: the event's making -> its
+         * place. Without: who still looks at the record's last life asks an event that is not there
+         * yet; that its answer does not count then comes too late. */
+        tn__store_rel(&events->event[n++], event);
     }
     tn__store_rlx(&e->record->event_count, (uint32_t)n);
     TN__AT(TN__POINT_RECORDED, e->record);

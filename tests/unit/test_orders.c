@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What one thread has done is there for another one that is let go on by a tagged word alone
- * ([manager-word], [ledger-word], [count]). All other hand-overs here are relaxed, so that ThreadSanitizer sees
+ * ([manager-word], [ledger-word], [count], [event-shown]). All other hand-overs here are relaxed, so that ThreadSanitizer sees
  * what is missing.
  */
 #include "core_fixture.h"
@@ -228,10 +228,62 @@ static void bytes_come_with_what_was_done_before_they_were_given_up(void **state
     assert_null_text(tn_test_workers_run(2, have_the_bytes, NULL));
 }
 
+/* ---- A release, and who looks at its events while they are made ([event-shown]) --------------- */
+
+static struct shown {
+    tn_manager *m;
+    tn_handle v;
+    tn_stream stream;
+    tn_lease lease;
+    _Atomic int lent, over;
+} shown;
+
+/* Made and shown, and the word does not say so yet. */
+static void give_time_to_look(enum tn__point point, void *object) {
+    (void)object;
+    for (int i = 0; point == TN__POINT_RECORDED && i < 20; i++)
+        pause_shortly();
+}
+
+static const char *release_or_look(int index, void *arg) {
+    bool failed;
+    (void)arg;
+    if (index == 0) {
+        TN_WORKER_STATUS(tn_manager_acquire(shown.m, &shown.v, 1, C0, shown.stream, &shown.lease),
+                         TN_OK);
+        tn__store_rel(&shown.lent, 1);
+        TN_WORKER_STATUS(tn_lease_release(&shown.lease, 0), TN_OK);
+        tn__store_rlx(&shown.over, 1);
+        return NULL;
+    }
+    while (!tn__load_acq(&shown.lent) && !tn_test_workers_failed())
+        sched_yield();
+    uint64_t word = tn__word(shown.lease.generation, TN__PENDING);
+    while (!tn__load_rlx(&shown.over) && !tn_test_workers_failed())
+        (void)tn__pending_done(shown.m->life, shown.lease.record, word, &failed);
+    return NULL;
+}
+
+static void event_is_made_before_a_record_shows_it(void **state) {
+    struct spec *f = *state;
+    NEED_POINTS();
+    for (int i = 0; i < 5; i++) {
+        tn_manager *m = MANAGER(f);
+        shown = (struct shown){.m = m, .v = adopt_rep(f, m, C0), .stream = spec_stream(f, 0)};
+        at_points(give_time_to_look);
+        const char *fault = tn_test_workers_run(2, release_or_look, NULL);
+        at_points(NULL);
+        assert_null_text(fault);
+        spec_finish(f);
+        spec_destroy(f, m);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     SPEC_SERIAL(callback_precedes_what_it_has_kept_out),
     SPEC_CONCURRENT(a_close_that_is_met_is_there),
     SPEC_BOTH(manager_ends_after_its_last_release),
+    SPEC_CONCURRENT(event_is_made_before_a_record_shows_it),
     SPEC_CONCURRENT(bytes_come_with_what_was_done_before_they_were_given_up),
 };
 
