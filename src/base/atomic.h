@@ -70,19 +70,33 @@ static inline unsigned __int128 tn__pair_value(uint64_t low, uint64_t high) {
     return ((unsigned __int128)high << 64) | low;
 }
 
-/* Compare-and-swap of both words, acq_rel (a full barrier on x86-64). */
-static inline bool tn__pair_cas_acq_rel(tn__pair *p, uint64_t old_low, uint64_t old_high,
-                                        uint64_t new_low, uint64_t new_high) {
-#if TN_SCHEDULE
+/* Compare-and-swap of both words. */
+static inline bool tn__pair_cas(tn__pair *p, uint64_t old_low, uint64_t old_high, uint64_t new_low,
+                                uint64_t new_high) {
+    return __sync_bool_compare_and_swap(&p->both, tn__pair_value(old_low, old_high),
+                                        tn__pair_value(new_low, new_high));
+}
+
+#if !TN_SCHEDULE
+/* A full barrier on x86-64; relaxed says that nothing hangs on that. */
+#define tn__pair_cas_rlx tn__pair_cas
+#define tn__pair_cas_acq_rel tn__pair_cas
+#else
+static inline bool tn__pair_cas_rlx(tn__pair *p, uint64_t old_low, uint64_t old_high,
+                                    uint64_t new_low, uint64_t new_high) {
     tn__schedule_rmw(p, sizeof *p);
-#endif
-    bool done = __sync_bool_compare_and_swap(&p->both, tn__pair_value(old_low, old_high),
-                                             tn__pair_value(new_low, new_high));
-#if TN_SCHEDULE
-    tn__schedule_rmw_done(p, sizeof *p, done ? TN__ACQUIRE | TN__RELEASE : TN__ACQUIRE, done);
-#endif
+    bool done = tn__pair_cas(p, old_low, old_high, new_low, new_high);
+    tn__schedule_rmw_done(p, sizeof *p, TN__RELAXED, done);
     return done;
 }
+static inline bool tn__pair_cas_acq_rel(tn__pair *p, uint64_t old_low, uint64_t old_high,
+                                        uint64_t new_low, uint64_t new_high) {
+    tn__schedule_rmw(p, sizeof *p);
+    bool done = tn__pair_cas(p, old_low, old_high, new_low, new_high);
+    tn__schedule_rmw_done(p, sizeof *p, done ? TN__ACQUIRE | TN__RELEASE : TN__ACQUIRE, done);
+    return done;
+}
+#endif
 
 /* Plain words of liburcu's that its own threads access in the same way. */
 #define tn__foreign_load_rlx(p) __atomic_load_n((p), __ATOMIC_RELAXED)

@@ -139,14 +139,12 @@ static tn_status detach_all(tn__life *life, tn__slot *own) {
     return status;
 }
 
+/* No heavy fence: a grace period is one, and leaves nobody who has not seen the word. */
 static tn_status shut_out(tn__life *life, tn__removal *closing) {
     /* TAKEN from the start: whoever meets it fails with CLOSED. */
     tn__store_rlx(&closing->decision, TN__TAKEN); /* [no-order] published by the word below */
     set_word(life, (uintptr_t)closing);
-    tn_status status = tn__heavy_fence(); /* [fence] manager word stored -> records loaded */
-    if (status == TN_OK)
-        status = wait_for_everybody(life);
-    return status;
+    return wait_for_everybody(life);
 }
 
 tn_status tn__life_close_force(tn__life *life, tn_status (*sync)(void *context), void *context) {

@@ -4,8 +4,8 @@
  */
 #include "lifetime/lifetime_priv.h"
 
-/* The native events of a pending record, copied. They count only if the word is still `word`: a
- * record that is over meanwhile may have lent them to another lease. */
+/* The native events of a pending record, copied. Those of its next life mean that this one is over: to
+ * find them done is true then, to find them not done is a moment late, and the CAS of the word decides. */
 static size_t copy_events(tn__record *record, uint64_t word, size_t from, tn_event *out,
                           size_t room) {
     tn__events *events = tn__load_acq(&record->events); /* [arrays] */
@@ -20,8 +20,7 @@ static size_t copy_events(tn__record *record, uint64_t word, size_t from, tn_eve
         if (event)
             out[n++] = event->native;
     }
-    /* [word] the events read -> the word's second reading; a load alone cannot order them */
-    tn__fence_acq();
+    /* [no-order] the second look only saves queries */
     return tn__load_rlx(&record->pair.low) == word ? n : 0;
 }
 

@@ -250,7 +250,8 @@ tn_status tn__life_take_begin(tn__life *life, const tn_reservation *reservation,
             break;
         uint64_t left = tn__load_rlx(&record->pair.high);
         uint64_t count = tn__count_begin(slot);
-        /* [word] acq_rel: only an active reservation of this generation loses bytes. */
+        /* [word] release: whoever finds bytes gone finds the counter odd. And only an active
+         * reservation of this generation loses bytes. */
         if (left >= bytes &&
             tn__pair_cas_acq_rel(&record->pair, active, left, active, left - bytes))
             return TN_OK;

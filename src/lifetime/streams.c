@@ -16,11 +16,10 @@ static void fill(tn__stream_node *node, tn_stream stream, const tn_stream_info *
 
 static void head_set(tn__record *record, uint64_t generation, tn__stream_node *first) {
     uint64_t low = tn__load_rlx(&record->streams.low), high = tn__load_rlx(&record->streams.high);
-    /* [stream-head] acq_rel. Pairs: the other CASes of the head. Orders: the nodes' fields -> the
-     * head that shows them. Without: an event is recorded on a stream that was not written yet.
-     * */
-    while (!tn__pair_cas_acq_rel(&record->streams, low, high, generation,
-                                 (uint64_t)(uintptr_t)first)) {
+    /* [no-order] when a lease begins, the word that follows orders the first node. When a release has
+     * failed, the nodes were made before the close of the head, and this step goes on with what that one
+     * has released. An older link among them hides a stream: that one gets two events. */
+    while (!tn__pair_cas_rlx(&record->streams, low, high, generation, (uint64_t)(uintptr_t)first)) {
         low = tn__load_rlx(&record->streams.low);
         high = tn__load_rlx(&record->streams.high);
     }
@@ -42,7 +41,9 @@ tn__stream_node *tn__streams_close(tn__record *record) {
     do {
         low = tn__load_rlx(&record->streams.low);
         high = tn__load_rlx(&record->streams.high);
-    } while (!tn__pair_cas_acq_rel(&record->streams, low, high, 0, 0)); /* [stream-head] */
+        /* [stream-head] acq_rel. Pairs: add() on other threads. Orders: the nodes' fields -> the head
+         * that shows them. Without: an event is recorded on a stream that was not written yet. */
+    } while (!tn__pair_cas_acq_rel(&record->streams, low, high, 0, 0));
     tn__stream_node *node = node_at(high), *reversed = NULL;
     while (node) { /* newest first -> registration order */
         tn__stream_node *next = tn__load_rlx(&node->next);

@@ -78,8 +78,7 @@ void tn__ledger_read(const tn__ledger *l, uint64_t *total, uint64_t *claimed) {
     do {
         *total = tn__load_rlx(&word->low);
         *claimed = tn__load_rlx(&word->high);
-        /* [ledger-word] acq_rel. Pairs: change(). Orders: what was published before a change ->
-         * this reading -> what its reader loads next. Without: bytes are read as given up, and then
-         * a version or record that still has them. */
-    } while (!tn__pair_cas_acq_rel(word, *total, *claimed, *total, *claimed));
+        /* [no-order] figures of one moment. Whoever builds on them claims (change()), or is checked
+         * under the lock against the version and the records that were read with them. */
+    } while (!tn__pair_cas_rlx(word, *total, *claimed, *total, *claimed));
 }

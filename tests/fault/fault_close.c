@@ -122,7 +122,7 @@ static void forced_close_survives_each_failure(void **state) {
                                     .call = close_by_force,
                                     .failed = still_open,
                                     .check = detached,
-                                    .flags = FAULT_FENCE | FAULT_ALLOC_OK,
+                                    .flags = FAULT_ALLOC_OK,
                                     .least_allocs = 3,
                                     .least_calls = 3};
     fault_loop(state, &what);
@@ -134,7 +134,7 @@ static void close_on_new_thread_survives_each_failure(void **state) {
                                     .call = close_by_force,
                                     .failed = still_open,
                                     .check = detached,
-                                    .flags = FAULT_FENCE | FAULT_ALLOC_OK | FAULT_ON_THREAD,
+                                    .flags = FAULT_ALLOC_OK | FAULT_ON_THREAD,
                                     .least_allocs = 4,
                                     .least_calls = 3};
     fault_loop(state, &what);
@@ -146,8 +146,7 @@ static void destroy_survives_each_failure(void **state) {
                                     .call = destroy,
                                     .failed = open_after_a_failed_destroy,
                                     .check = gone,
-                                    .flags = FAULT_FENCE | FAULT_ALLOC_OK | FAULT_DRIVER_OK |
-                                             FAULT_NO_MANAGER,
+                                    .flags = FAULT_ALLOC_OK | FAULT_DRIVER_OK | FAULT_NO_MANAGER,
                                     .least_allocs = 3,
                                     .least_calls = 3};
     fault_loop(state, &what);
@@ -159,8 +158,7 @@ static void destroy_with_pending_survives_each_failure(void **state) {
                                     .call = destroy,
                                     .failed = open_after_a_failed_destroy,
                                     .check = gone,
-                                    .flags = FAULT_FENCE | FAULT_ALLOC_OK | FAULT_DRIVER_OK |
-                                             FAULT_NO_MANAGER,
+                                    .flags = FAULT_ALLOC_OK | FAULT_DRIVER_OK | FAULT_NO_MANAGER,
                                     .least_allocs = 3,
                                     .least_calls = 3};
     fault_loop(state, &what);

@@ -19,32 +19,22 @@ static inline int tn__drilled(int number) {
 
 #define TN__DRILL(number, broken, whole) (tn__drilled(number) ? (broken) : (whole))
 
-#if !TN_SCHEDULE
+#if TN_SCHEDULE
+#define tn__swap_acq_rel(p, v) TN__RMW(p, TN__ACQUIRE | TN__RELEASE, atomic_exchange(tn__at, (v)))
+#else
 #define tn__swap_acq_rel(p, v) atomic_exchange_explicit((p), (v), memory_order_acq_rel)
-#define tn__pair_cas_rlx(p, old_low, old_high, new_low, new_high)                                  \
-    __extension__({                                                                                \
-        unsigned __int128 tn__old = tn__pair_value((old_low), (old_high));                         \
-        tn__drill_pair_cas(&(p)->both, &tn__old, tn__pair_value((new_low), (new_high)));           \
-    })
 #if defined(__SANITIZE_THREAD__)
 /* The builtin is a full barrier to ThreadSanitizer; this call is none. */
 _Bool __tsan_atomic128_compare_exchange_strong(volatile void *at, void *old,
                                                unsigned __int128 value, int order, int failure);
-#define tn__drill_pair_cas(at, old, value)                                                         \
-    __tsan_atomic128_compare_exchange_strong((at), (old), (value), 0, 0)
-#else
-#define tn__drill_pair_cas(at, old, value) __sync_bool_compare_and_swap((at), *(old), (value))
+#undef tn__pair_cas_rlx
+#define tn__pair_cas_rlx(p, old_low, old_high, new_low, new_high)                                  \
+    __extension__({                                                                                \
+        unsigned __int128 tn__old = tn__pair_value((old_low), (old_high));                         \
+        __tsan_atomic128_compare_exchange_strong(&(p)->both, &tn__old,                             \
+                                                 tn__pair_value((new_low), (new_high)), 0, 0);     \
+    })
 #endif
-#else
-#define tn__swap_acq_rel(p, v) TN__RMW(p, TN__ACQUIRE | TN__RELEASE, atomic_exchange(tn__at, (v)))
-static inline bool tn__pair_cas_rlx(tn__pair *p, uint64_t old_low, uint64_t old_high,
-                                    uint64_t new_low, uint64_t new_high) {
-    tn__schedule_rmw(p, sizeof *p);
-    bool done = __sync_bool_compare_and_swap(&p->both, tn__pair_value(old_low, old_high),
-                                             tn__pair_value(new_low, new_high));
-    tn__schedule_rmw_done(p, sizeof *p, TN__RELAXED, done);
-    return done;
-}
 #endif
 
 #endif
