@@ -4,6 +4,8 @@
  */
 #include "scenario.h"
 
+#include "lifetime/lifetime_priv.h"
+
 /* ---- Release on CUDA, reaper, helper ---- */
 
 static void use_on_device(void *argument) {
@@ -130,6 +132,29 @@ static void racing_cuda_body(void) {
     world_end();
 }
 SCENARIO(racing_cuda, 25)
+
+/* ---- Streams ---- */
+
+static tn_stream another;
+
+static void add_another(void *argument) {
+    (void)argument;
+    SCHED_OK(tn_lease_add_stream(&shared_loan.lease, another));
+}
+
+/* Whoever adds it first: it is listed once, and gets one event. */
+static void streams_once_body(void) {
+    world_begin(TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 4, 4, 4);
+    world_on_device();
+    SCHED_OK(tn_sim_stream_create(W.sim, 0, 0, &another));
+    SCHED_OK(world_borrow(&one, 1, C0, &shared_loan));
+    RUN({"first", add_another, NULL}, {"second", add_another, NULL});
+    const tn__record *record = shared_loan.lease.record;
+    world_return(&shared_loan, 0);
+    SCHED_EQUAL(tn__load_rlx(&record->event_count), 2);
+    world_end();
+}
+SCENARIO(streams_once, 20)
 
 /* ---- Close ---- */
 
@@ -322,21 +347,14 @@ REACHES(tn__branch_consumer_finds_done, tn__branch_pending_completed,
         tn__branch_release_lost, tn__branch_releasing_waited_for)
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(release_reap_helper),
-    cmocka_unit_test(release_reaper),
-    cmocka_unit_test(release_marked),
-    cmocka_unit_test(racing_host),
-    cmocka_unit_test(racing_leaf),
-    cmocka_unit_test(racing_cuda),
-    cmocka_unit_test(close_acquire),
-    cmocka_unit_test(close_fallback),
-    cmocka_unit_test(last_release_host),
-    cmocka_unit_test(last_release_leaf),
-    cmocka_unit_test(last_release_wait),
-    cmocka_unit_test(last_release_cuda),
-    cmocka_unit_test(forced_close),
-    cmocka_unit_test(forced_close_host),
-    cmocka_unit_test(reaches),
+    cmocka_unit_test(release_reap_helper), cmocka_unit_test(release_reaper),
+    cmocka_unit_test(release_marked),      cmocka_unit_test(racing_host),
+    cmocka_unit_test(racing_leaf),         cmocka_unit_test(racing_cuda),
+    cmocka_unit_test(streams_once),        cmocka_unit_test(close_acquire),
+    cmocka_unit_test(close_fallback),      cmocka_unit_test(last_release_host),
+    cmocka_unit_test(last_release_leaf),   cmocka_unit_test(last_release_wait),
+    cmocka_unit_test(last_release_cuda),   cmocka_unit_test(forced_close),
+    cmocka_unit_test(forced_close_host),   cmocka_unit_test(reaches),
 };
 
 TN_TEST_MAIN("schedule.releases", tests)

@@ -4,6 +4,9 @@
  */
 #include "scenario.h"
 
+#include "lifetime/lifetime_priv.h"
+#include "manager/manager_internal.h"
+
 static uint64_t version_before;
 
 /* ---- Snapshots ---- */
@@ -206,6 +209,160 @@ static void lives_refused_body(void) {
 }
 SCENARIO(lives_refused, 80)
 
+/* A hold of another value ends, and its record becomes a lease of this one, which is refused for a
+ * second value that a plan has taken: nobody ever has this one, and a drop of it is not refused. */
+static tn__removal *taken;
+
+static void hold_then_fail(void *argument) {
+    static const uint32_t both[] = {0, 2};
+    (void)argument;
+    for (int i = 0; i < 2; i++) {
+        tn_hold hold;
+        loan l;
+        SCHED_OK(tn_manager_hold(W.m, &W.values[1], 1, P, &hold));
+        begun = 1;
+        SCHED_OK(tn_hold_release(&hold));
+        W.lifetimes += 2;
+        SCHED_EQUAL(world_borrow(both, 2, P, &l), TN_ERR_UNAVAILABLE);
+    }
+}
+
+static void take_and_end(tn__mat *mat) {
+    tn__removal *removal = NULL;
+    SCHED_OK(tn__removal_take(W.m->life, &mat, 1, 0, &removal));
+    tn__removal_end(W.m->life, removal);
+}
+
+static void take_what_nobody_has(void *argument) {
+    while (!begun)
+        sched_pause_here();
+    for (int i = 0; i < 3; i++)
+        take_and_end(argument);
+}
+
+static tn__mat *mat_of(uint32_t value) {
+    tn__rcu_lock();
+    tn__mat *mat =
+        tn__value_mat(tn__version_value(tn__store_current(W.m->store), W.values[value].index), P);
+    tn__rcu_unlock();
+    return mat;
+}
+
+static void lives_failed_body(void) {
+    world_begin(TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 4, 4, 4);
+    world_on_host(3);
+    tn__mat *second = mat_of(2);
+    SCHED_OK(tn__removal_take(W.m->life, &second, 1, 0, &taken));
+    RUN({"lend", hold_then_fail, NULL}, {"take", take_what_nobody_has, mat_of(0)});
+    tn__removal_end(W.m->life, taken);
+    world_end();
+}
+SCENARIO(lives_failed, 20)
+
+/* A reservation, whose record becomes a smaller one somewhere else: while it stands it is what it was,
+ * and then it is over. */
+static tn_reservation room;
+
+static void reserve_again(void *argument) {
+    tn_reservation other;
+    (void)argument;
+    SCHED_OK(world_reserve(P, WORLD_BYTES, &room));
+    begun = 1;
+    world_unreserve(&room);
+    SCHED_OK(world_reserve(N, 1, &other));
+    world_unreserve(&other);
+}
+
+static void check_the_first(void *argument) {
+    (void)argument;
+    while (!begun)
+        sched_pause_here();
+    for (int i = 0; i < 3; i++) {
+        tn_status status = tn__life_take_check(W.m->life, &room, P, WORLD_BYTES);
+        SCHED_CHECK(status == TN_OK || status == TN_ERR_LIFETIME_CLOSED);
+    }
+}
+
+static void lives_reserved_body(void) {
+    tn_reservation tracked;
+    world_begin(TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 4, 4, 4);
+    SCHED_OK(world_reserve(P, 1, &tracked));
+    world_unreserve(&tracked);
+    SCHED_OK(world_reserve(N, 1, &tracked));
+    world_unreserve(&tracked);
+    RUN({"reserve", reserve_again, NULL}, {"check", check_the_first, NULL});
+    W.placement_unknown = true;
+    world_end();
+}
+SCENARIO(lives_reserved, 20)
+
+/* Bytes of a reservation that become a value's: each look has them once. */
+static void adopt_the_room(void *argument) {
+    tn_payload payload;
+    tn_handle handle;
+    (void)argument;
+    SCHED_OK(world_payload_make(P, 3, &payload));
+    SCHED_OK(tn_manager_adopt_reserved(W.m, payload, P, TN_REPLICABLE, &room, &handle));
+    SCHED_OK(tn_manager_discard(W.m, handle, NULL));
+}
+
+static void look_at_bytes(void *argument) {
+    (void)argument;
+    for (int i = 0; i < 3; i++) {
+        look l;
+        world_snapshot(&l);
+        if (l.head.exact && l.head.state_version <= version_before + 1)
+            SCHED_EQUAL(l.used[0] + l.reserved[0], WORLD_BYTES);
+    }
+}
+
+static void snapshot_adopt_body(void) {
+    world_begin(TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 4, 4, 4);
+    SCHED_OK(world_reserve(P, WORLD_BYTES, &room));
+    SCHED_OK(tn_manager_state_version(W.m, &version_before));
+    RUN({"adopt", adopt_the_room, NULL}, {"look", look_at_bytes, NULL});
+    world_unreserve(&room);
+    W.placement_unknown = true;
+    world_end();
+}
+SCENARIO(snapshot_adopt, 40)
+
+/* A settled version tells of nothing that is not there: a lease that is in it is found, and what was
+ * counted once stays counted while others begin. */
+static void hold_for_good(void *argument) {
+    tn_hold *hold = argument;
+    SCHED_OK(tn_manager_hold(W.m, &W.values[0], 1, P, hold));
+    W.lifetimes++;
+}
+
+static void settle_and_look(void *argument) {
+    uint64_t before = 0;
+    (void)argument;
+    for (int i = 0; i < 3; i++) {
+        tn__totals t;
+        uint64_t now = tn__state_version_settled(W.m->store, W.m->life);
+        tn__life_totals(W.m->life, &t);
+        SCHED_CHECK(now >= before);
+        SCHED_CHECK(t.holds >= now - version_before);
+        before = now;
+    }
+}
+
+static void settled_body(void) {
+    tn_hold holds[3];
+    world_begin(TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 4, 4, 4);
+    world_on_host(1);
+    SCHED_OK(tn_manager_state_version(W.m, &version_before));
+    hold_for_good(&holds[2]);
+    RUN({"hold 0", hold_for_good, &holds[0]}, {"hold 1", hold_for_good, &holds[1]},
+        {"settle", settle_and_look, NULL});
+    for (int i = 0; i < 3; i++)
+        SCHED_OK(tn_hold_release(&holds[i]));
+    W.lifetimes += 3;
+    world_end();
+}
+SCENARIO(settled, 40)
+
 /* A lease that is being released is a use until it is pending: each look counts it once. */
 static void release_with_work(void *argument) {
     loan l;
@@ -265,6 +422,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(snapshot_slow),   cmocka_unit_test(lives),
     cmocka_unit_test(lives_looked_up), cmocka_unit_test(snapshot_reaped),
     cmocka_unit_test(lives_refused),   cmocka_unit_test(snapshot_release),
+    cmocka_unit_test(lives_failed),    cmocka_unit_test(lives_reserved),
+    cmocka_unit_test(snapshot_adopt),  cmocka_unit_test(settled),
     cmocka_unit_test(reaches),
 };
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What one thread has done is there for another one that is let go on by a tagged word alone
- * ([manager-word], [ledger-word], [count], [event-shown]). All other hand-overs here are relaxed, so that ThreadSanitizer sees
- * what is missing.
+ * ([manager-word], [ledger-word], [count], [slots], [event-shown], [own-stream]). All other hand-overs
+ * here are relaxed, so that ThreadSanitizer sees what is missing.
  */
 #include "core_fixture.h"
+#include "driver_fake.h"
 
 /* ---- A callback, then an operation that it had kept out ([manager-word]) ---------------------- */
 
@@ -279,11 +280,118 @@ static void event_is_made_before_a_record_shows_it(void **state) {
     }
 }
 
+/* ---- A thread's first call, and who counts the slots ([slots]) -------------------------------- */
+
+static struct counted {
+    tn_manager *m;
+    _Atomic int ready, over;
+} counted;
+
+static const char *begin_or_count(int index, void *arg) {
+    tn__thread *thread = NULL;
+    (void)arg;
+    if (index == 0) {
+        while (!tn__load_rlx(&counted.ready) && !tn_test_workers_failed())
+            sched_yield();
+        pause_shortly();
+        TN_WORKER_STATUS(tn__life_thread(counted.m->life, &thread), TN_OK);
+        pause_shortly();
+        tn__store_rlx(&counted.over, 1);
+        while (tn__load_rlx(&counted.over) != 2 && !tn_test_workers_failed())
+            sched_yield(); /* the end of a thread orders much */
+        return NULL;
+    }
+    TN_WORKER_STATUS(tn__life_thread(counted.m->life, &thread), TN_OK);
+    tn__store_rlx(&counted.ready, 1);
+    while (!tn__load_rlx(&counted.over) && !tn_test_workers_failed())
+        (void)tn__state_version_settled(counted.m->store, counted.m->life);
+    tn__store_rlx(&counted.over, 2);
+    return NULL;
+}
+
+static void slot_is_made_before_it_is_counted(void **state) {
+    struct spec *f = *state;
+    for (int i = 0; i < 5; i++) {
+        counted = (struct counted){.m = MANAGER(f)};
+        assert_null_text(tn_test_workers_run(2, begin_or_count, NULL));
+        spec_destroy(f, counted.m);
+    }
+}
+
+/* ---- A manager's own stream, and another thread that uses it ([own-stream]) ------------------- */
+
+#define OWN_STREAMS 40
+
+static struct own {
+    tn__trans *trans;
+    _Atomic int arrived;
+} own;
+
+/* A stream that is nothing but a plain field. */
+static tn_status plain_stream_create(void *self, uint32_t device, tn_stream *out) {
+    uint32_t *stream = malloc(sizeof *stream);
+    (void)self;
+    if (!stream)
+        return TN_ERR_HOST_MEMORY;
+    *stream = device;
+    *out = (tn_stream)stream;
+    for (int i = 0; i < 20 && device % 2 == 0; i++)
+        sched_yield(); /* two make one each */
+    return TN_OK;
+}
+
+static tn_status plain_stream_destroy(void *self, tn_stream stream) {
+    (void)self;
+    free(stream);
+    return TN_OK;
+}
+
+static tn_status plain_stream_info(void *self, tn_stream stream, tn_stream_info *out) {
+    (void)self;
+    out->device = *(const uint32_t *)stream;
+    return TN_OK;
+}
+
+static const char *use_own_streams(int index, void *arg) {
+    (void)arg;
+    for (uint32_t device = 0; device < OWN_STREAMS; device++) {
+        tn_stream stream = NULL;
+        tn_stream_info info;
+        tn__add_rlx(&own.arrived, 1);
+        while (tn__load_rlx(&own.arrived) < 2 * (int)(device + 1) && !tn_test_workers_failed())
+            sched_yield();
+        bool second = device % 2 && index; /* comes when it is there */
+        while (second && !tn__load_rlx(&own.trans->streams[device]) && !tn_test_workers_failed())
+            sched_yield();
+        TN_WORKER_STATUS(tn__trans_stream(own.trans, device, NULL, &stream, &info), TN_OK);
+        TN_WORKER_CHECK(info.device == device);
+    }
+    return NULL;
+}
+
+static void own_stream_is_made_before_another_thread_uses_it(void **state) {
+    tn_driver_ops ops = fake_ops();
+    (void)state;
+    ops.stream_create = plain_stream_create;
+    ops.stream_destroy = plain_stream_destroy;
+    ops.stream_info = plain_stream_info;
+    tn_driver *driver;
+    fake.devices = OWN_STREAMS;
+    assert_ok(tn_driver_create(&ops, &fake, &driver));
+    own = (struct own){.trans = NULL};
+    assert_ok(tn__trans_create(&(tn__trans_config){.driver = driver}, &own.trans));
+    assert_null_text(tn_test_workers_run(2, use_own_streams, NULL));
+    tn__trans_destroy(own.trans);
+    tn_driver_destroy(driver);
+}
+
 static const struct CMUnitTest tests[] = {
     SPEC_SERIAL(callback_precedes_what_it_has_kept_out),
     SPEC_CONCURRENT(a_close_that_is_met_is_there),
     SPEC_BOTH(manager_ends_after_its_last_release),
     SPEC_CONCURRENT(event_is_made_before_a_record_shows_it),
+    SPEC_CONCURRENT(slot_is_made_before_it_is_counted),
+    cmocka_unit_test(own_stream_is_made_before_another_thread_uses_it),
     SPEC_CONCURRENT(bytes_come_with_what_was_done_before_they_were_given_up),
 };
 

@@ -266,6 +266,8 @@ static void *read_then_unpin(void *arg) {
     const char *fault = version_fault(v);
     tn__store_unpin(arg, v);
     tn__store_rlx(&pin_stage, 3);
+    while (tn__load_rlx(&pin_stage) != 4)
+        tn__relax(); /* the end of a thread orders much */
     return (void *)(uintptr_t)fault;
 }
 
@@ -293,6 +295,7 @@ static void collect_frees_after_the_reads_of_the_last_pin(void **state) {
     tn__store_rlx(&tn__point_hook, let_the_reader_unpin);
     assert_ok(tn__store_collect(s, &freed));
     tn__store_rlx(&tn__point_hook, NULL);
+    tn__store_rlx(&pin_stage, 4);
     assert_int_equal(s->versions_freed, s->versions_published);
     assert_int_equal(pthread_join(reader, &fault), 0);
     assert_null(fault);
