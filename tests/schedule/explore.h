@@ -36,7 +36,7 @@
 
 /* ---- Exploring (test thread) ---- */
 
-/* Explore: `weight` is a share of 2940 in TN_SCHEDULES (20000 by default). First come the schedules
+/* Explore: `weight` is a share of 2960 in TN_SCHEDULES (20000 by default). First come the schedules
  * `known`, which failed once. Prints a line of what was run; fails the CMocka test with the text and the
  * replay line of the first failed schedule. */
 void sched_explore(const char *name, void (*body)(void), unsigned weight, const uint64_t *known,

@@ -15,7 +15,7 @@ static const uint32_t one __attribute__((unused)) = 1; /* values, as arguments *
     sched_run((const sched_thread[]){__VA_ARGS__},                                                 \
               sizeof((const sched_thread[]){__VA_ARGS__}) / sizeof(sched_thread))
 
-/* The test `name`: explore `name_body`; `weight`: of 2940 for all programs together. Behind it the
+/* The test `name`: explore `name_body`; `weight`: of 2960 for all programs together. Behind it the
  * seeds of schedules that failed once. */
 #define SCENARIO(name, weight, ...)                                                                \
     static void name(void **state) {                                                               \

@@ -474,6 +474,28 @@ static void serial_scope_body(void) {
 }
 SCENARIO(serial_scope, 40)
 
+/* Two that close one scope: the second waits for the first, and is told of its end. */
+static void close_entered(void *argument) {
+    (void)argument;
+    SCHED_OK(tn_scope_close(entered));
+    SCHED_CHECK(!tn_scope_active(entered));
+}
+
+static void scope_closed_twice_body(void) {
+    world_begin(TN_MODE_CONCURRENT, TN_REAPER_MANUAL, 2, 2, 2);
+    resident(0, P);
+    make_plan(0);
+    SCHED_OK(tn_scope_create(W.m, plans[0], NULL, &entered));
+    SCHED_OK(tn_scope_enter(entered));
+    RUN({"first", close_entered, NULL}, {"second", close_entered, NULL});
+    SCHED_OK(tn_scope_destroy(entered));
+    tn_plan_destroy(plans[0]);
+    W.placement += 3;
+    W.lifetimes += 2;
+    world_end();
+}
+SCENARIO(scope_closed_twice, 20)
+
 REACHES(tn__branch_flow_waits_for_handle, tn__branch_flow_waits_behind,
         tn__branch_flow_waits_for_bytes, tn__branch_flow_joins_load, tn__branch_flow_rechecks,
         tn__branch_flow_moved_on, tn__branch_claims_refused, tn__branch_plan_meets_use,
@@ -489,7 +511,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(bytes),           cmocka_unit_test(scope_scope),
     cmocka_unit_test(scope_exit),      cmocka_unit_test(scope_fails),
     cmocka_unit_test(adopt_release),   cmocka_unit_test(serial_guard),
-    cmocka_unit_test(serial_scope),    cmocka_unit_test(reaches),
+    cmocka_unit_test(serial_scope),    cmocka_unit_test(scope_closed_twice),
+    cmocka_unit_test(reaches),
 };
 
 TN_TEST_MAIN("schedule.transitions", tests)
