@@ -320,15 +320,15 @@ static void time_stop(void) {
 
 void tn_test_under_way(int change) { atomic_fetch_add(&h.under_way, change); }
 
-/* The body jumped out and left its frame to what is still under way: neither the teardown nor
- * another test may run. CMocka keeps the text of the failed assertion until the test is over; only
+/* The body jumped out, and left its frame to what is still under way, or a lock that it held: neither
+ * the teardown nor another test may run. CMocka keeps the text of the failed assertion until the test is over; only
  * on its way to abort() does it print it at once. */
 static void end_stranded(void) {
     const char *folder = getenv("TN_RESULTS_DIR");
 
     h.outcomes[h.current] = FAILED;
     time_stop();
-    print_error("%s failed while operations were under way: the program ends here\n",
+    print_error("%s failed, and its teardown might wait for ever: the program ends here\n",
                 h.tests[h.current].name);
     reruns_print();
     if (folder != NULL && folder[0] != '\0')
@@ -376,7 +376,7 @@ static int wrap_teardown(void **state) {
 
     if (before == NOT_RUN)
         return 0;
-    if (before == STARTED && atomic_load(&h.under_way) != 0)
+    if (before == STARTED && (h.stop || atomic_load(&h.under_way) != 0))
         end_stranded();
     h.outcomes[h.current] = FAILED; /* in case the teardown itself jumps out */
     if (test->teardown_func != NULL)

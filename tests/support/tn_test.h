@@ -11,7 +11,7 @@
  * The environment of a test program:
  *   TN_TEST         glob (`*`, `?`): run only the tests whose name matches; no match is an error
  *   TN_SEED         unsigned 64-bit number, or `random`; the default is fixed, so runs repeat
- *   TN_STOP         1: no further test after one that failed
+ *   TN_STOP         1: no further test after one that failed, and no teardown of that one
  *   TN_RESULTS_DIR  existing folder: write <name>.xml there (JUnit form), one <testcase> per test
  *
  * CMocka's state belongs to one thread: assert, skip and mock only on the test thread. Code that
