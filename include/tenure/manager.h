@@ -158,8 +158,8 @@ enum tn_close_flags {
  * @param flags         enum tn_close_flags.
  * @return TN_OK, also if it is closed already; TN_ERR_KIND; TN_ERR_VALUE unknown flag;
  *         TN_ERR_IN_USE with four counts, the manager stays open (M237); TN_ERR_DRIVER an event
- *         or device could not be waited for, the manager stays open (M238). TN_ERR_SYSTEM and
- *         TN_ERR_HOST_MEMORY: it stays open.
+ *         or device could not be waited for, the manager stays open (M238). TN_ERR_SYSTEM (never
+ *         by force) and TN_ERR_HOST_MEMORY: it stays open.
  *
  * Threads:  any.
  * Blocks:   for transitions in flight and, unless TN_CLOSE_NO_WAIT, for pending leases; never for
@@ -176,8 +176,8 @@ TN_NODISCARD TN_API tn_status tn_manager_close(tn_manager *m, uint32_t flags);
  *
  * @param m             consumed on TN_OK; NULL is ignored.
  * @return TN_OK; TN_ERR_REENTRANCY inside one of its callbacks, or inside an RCU read section of
- *         the host program. TN_ERR_HOST_MEMORY and TN_ERR_SYSTEM: nothing was freed, call it
- *         again (open lifetimes are told again).
+ *         the host program. TN_ERR_HOST_MEMORY: nothing was freed, call it again (open
+ *         lifetimes are told again).
  *
  * Threads:  one at a time, no other call on `m` in progress; releases of lifetimes that are still
  *           open may follow later.

@@ -82,20 +82,17 @@ static inline bool tn__pair_cas(tn__pair *p, uint64_t old_low, uint64_t old_high
 #define tn__pair_cas_rlx tn__pair_cas
 #define tn__pair_cas_acq_rel tn__pair_cas
 #else
-static inline bool tn__pair_cas_rlx(tn__pair *p, uint64_t old_low, uint64_t old_high,
-                                    uint64_t new_low, uint64_t new_high) {
-    tn__schedule_rmw(p, sizeof *p);
-    bool done = tn__pair_cas(p, old_low, old_high, new_low, new_high);
-    tn__schedule_rmw_done(p, sizeof *p, TN__RELAXED, done);
-    return done;
-}
-static inline bool tn__pair_cas_acq_rel(tn__pair *p, uint64_t old_low, uint64_t old_high,
-                                        uint64_t new_low, uint64_t new_high) {
-    tn__schedule_rmw(p, sizeof *p);
-    bool done = tn__pair_cas(p, old_low, old_high, new_low, new_high);
-    tn__schedule_rmw_done(p, sizeof *p, done ? TN__ACQUIRE | TN__RELEASE : TN__ACQUIRE, done);
-    return done;
-}
+#define TN__PAIR_CAS(p, order, failure, ...)                                                       \
+    __extension__({                                                                                \
+        tn__pair *tn__at = (p);                                                                    \
+        tn__schedule_rmw(tn__at, sizeof *tn__at);                                                  \
+        bool tn__done = tn__pair_cas(tn__at, __VA_ARGS__);                                         \
+        tn__schedule_rmw_done(tn__at, sizeof *tn__at, tn__done ? (order) : (failure), tn__done);   \
+        tn__done;                                                                                  \
+    })
+#define tn__pair_cas_rlx(p, ...) TN__PAIR_CAS(p, TN__RELAXED, TN__RELAXED, __VA_ARGS__)
+#define tn__pair_cas_acq_rel(p, ...)                                                               \
+    TN__PAIR_CAS(p, TN__ACQUIRE | TN__RELEASE, TN__ACQUIRE, __VA_ARGS__)
 #endif
 
 /* Plain words of liburcu's that its own threads access in the same way. */

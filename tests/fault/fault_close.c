@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Close and destroy, where each allocation, driver call and the heavy fence fails (F1, M238): the
- * manager stays open and usable, and the same call succeeds afterwards. A destroy that cannot
- * synchronise keeps the storage instead (M148).
+ * Close and destroy, where each allocation and driver call fails, and the heavy fence of a close
+ * without force (F1, M238): the manager stays open and usable, and the same call succeeds
+ * afterwards. A destroy that cannot synchronise keeps the storage instead (M148).
  */
 #include "fault_common.h"
 

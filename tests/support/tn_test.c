@@ -321,8 +321,8 @@ static void time_stop(void) {
 void tn_test_under_way(int change) { atomic_fetch_add(&h.under_way, change); }
 
 /* The body jumped out, and left its frame to what is still under way, or a lock that it held: neither
- * the teardown nor another test may run. CMocka keeps the text of the failed assertion until the test is over; only
- * on its way to abort() does it print it at once. */
+ * the teardown nor another test may run. CMocka keeps the text of the failed assertion until the test
+ * is over; only on its way to abort() does it print it at once. */
 static void end_stranded(void) {
     const char *folder = getenv("TN_RESULTS_DIR");
 
